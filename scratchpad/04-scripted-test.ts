@@ -6,14 +6,12 @@ import { Agent, ModelRouter, Scripted, SessionStore, ToolRegistry } from "../src
 const script = Scripted.layer([Scripted.complete("Bonjour."), Scripted.hang()])
 
 const test = Agent.layer({ maxIterations: 5 }).pipe(
-  Layer.provideMerge(Layer.mergeAll(
-    ModelRouter.layer.pipe(Layer.provideMerge(script)),
-    SessionStore.layerMemory,
-    ToolRegistry.layer([])
-  ))
+  Layer.provideMerge(
+    Layer.mergeAll(ModelRouter.layer.pipe(Layer.provideMerge(script)), SessionStore.layerMemory, ToolRegistry.layer([]))
+  )
 )
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const result = yield* Agent.run({ prompt: "Say hello in French." })
   const { calls } = yield* Scripted.Inspection
   const store = yield* SessionStore.SessionStore

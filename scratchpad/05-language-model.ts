@@ -10,12 +10,11 @@ const model = ToLanguageModel.layer.pipe(Layer.provide(Offline.layer()))
 const provider = Layer.effect(
   Provider.Provider,
   Effect.map(LanguageModel.LanguageModel, (languageModel) =>
-    FromLanguageModel.make(languageModel, { provider: "mine", model: "mine-1" }))
+    FromLanguageModel.make(languageModel, { provider: "mine", model: "mine-1" })
+  )
 ).pipe(Layer.provide(model))
 
-const direct = LanguageModel.generateText({ prompt: "Reply exactly: from a LanguageModel" }).pipe(
-  Effect.provide(model)
-)
+const direct = LanguageModel.generateText({ prompt: "Reply exactly: from a LanguageModel" }).pipe(Effect.provide(model))
 const through = Agent.run({ prompt: "Reply exactly: through an agent" }).pipe(
   Effect.provide(Runtime.layer({ provider }))
 )

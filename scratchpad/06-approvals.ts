@@ -25,11 +25,15 @@ const desk: Approver.PendingQueue = Approver.makePendingQueue({
 })
 
 const deciders = {
-  "nobody": Approvals.layerDeny(),
+  nobody: Approvals.layerDeny(),
   "a list": Approvals.layerAllowList(["publish"]),
   "a function": Approvals.layerCallback(({ command }) => Effect.succeed(command.includes("2.0") ? "once" : "deny")),
   "a person": Approvals.layerPrompt().pipe(
-    Layer.provide(Layer.succeed(Approver.ApprovalPrompt, { ask: () => Effect.succeed({ choice: "deny", reason: "not on a Friday" }) }))
+    Layer.provide(
+      Layer.succeed(Approver.ApprovalPrompt, {
+        ask: () => Effect.succeed({ choice: "deny", reason: "not on a Friday" })
+      })
+    )
   ),
   "a model": Approvals.layerSmart().pipe(
     Layer.provide(Layer.succeed(ApprovalJudge.ApprovalJudge, { judge: () => Effect.succeed("approve" as const) }))

@@ -3,8 +3,8 @@ import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import { Agent, Files, Runtime, Telemetry } from "../src/index.ts"
 
-// Whatever traces an application traces its agents. Here it is a tracer that prints; in production `effect/observability`
-// Otlp, the OpenTelemetry SDK, or the plugin observability/otel with the variables OTEL_*.
+// Whatever traces an application traces its agents. Here it is a tracer that prints; in production
+// `effect/observability` Otlp, the OpenTelemetry SDK, or the plugin observability/otel with the variables OTEL_*.
 const spans: Array<Tracer.Span> = []
 const tracer = Tracer.make({
   span: (options) => {

@@ -16,13 +16,19 @@ class Clerk extends Context.Service<Clerk, Agent.Service<OverLimit, Tenant>>()("
 
 const limit = Middleware.wrapModelCall<never, OverLimit, Tenant>({
   name: "limit",
-  wrap: (next, { apiCallCount }) => (params) =>
-    Effect.flatMap(Tenant, ({ calls, name }) =>
-      Effect.andThen(apiCallCount > calls ? new OverLimit({ tenant: name }) : Effect.void, next(params)))
+  wrap:
+    (next, { apiCallCount }) =>
+    (params) =>
+      Effect.flatMap(Tenant, ({ calls, name }) =>
+        Effect.andThen(apiCallCount > calls ? new OverLimit({ tenant: name }) : Effect.void, next(params))
+      )
 })
 
-const Invoices = Tool.make("invoices", { description: "Open invoices", success: Schema.String, dependencies: [Tenant] })
-  .annotate(Tool.Readonly, true)
+const Invoices = Tool.make("invoices", {
+  description: "Open invoices",
+  success: Schema.String,
+  dependencies: [Tenant]
+}).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Invoices)
 const invoices = Toolset.make(
   "invoices",

@@ -16,7 +16,7 @@ const line = ({ event }: RecordEvent.Entry): ReadonlyArray<string> => {
   }
 }
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const { sessionId } = yield* Agent.run({ prompt: "Read the file package.json" })
   const record = yield* RunRecord.RunRecord
   return yield* Stream.runCollect(record.read({ sessionId, kinds: ["AttemptEnded", "CallEnded", "RunEnded"] }))

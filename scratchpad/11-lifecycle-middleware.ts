@@ -35,7 +35,10 @@ const prefix = Middleware.lifecycle({
   name: "prefix",
   beforeModel: ({ promptMessages }) =>
     Middleware.withModifications({
-      promptMessages: [...promptMessages, Prompt.userMessage({ content: [Prompt.textPart({ text: "Reminder: stay within budget." })] })]
+      promptMessages: [
+        ...promptMessages,
+        Prompt.userMessage({ content: [Prompt.textPart({ text: "Reminder: stay within budget." })] })
+      ]
     })
 })
 
@@ -43,7 +46,10 @@ const toolFilter = Middleware.lifecycle({
   name: "toolFilter",
   afterModel: ({ parsedResponse }) =>
     Middleware.withModifications({
-      parsedResponse: { ...parsedResponse, toolCalls: parsedResponse.toolCalls.filter(({ name }) => name !== "system_command") }
+      parsedResponse: {
+        ...parsedResponse,
+        toolCalls: parsedResponse.toolCalls.filter(({ name }) => name !== "system_command")
+      }
     })
 })
 
@@ -56,13 +62,16 @@ const clampInput = Middleware.lifecycle({
 const reshaped = Middleware.lifecycle({
   name: "reshaped",
   afterTool: ({ toolOutput }) => Middleware.withModifications({ toolOutput: { text: toolOutput } }),
-  afterAgent: ({ agentResponse }) => Middleware.withModifications({ agentResponse: agentResponse.replace("sk-123", "[redacted]") })
+  afterAgent: ({ agentResponse }) =>
+    Middleware.withModifications({ agentResponse: agentResponse.replace("sk-123", "[redacted]") })
 })
 
 // The bundled ones, made in code as the document makes them.
 const failover = LlmFailover.make({
   trigger: { status_codes: [500, 502, 503], exception_types: ["RateLimitError"] },
-  fallback_providers: [{ name: "backup", llm_config: { base_url: "https://backup.example.com/v1", api_key: "sk-xxx" } }],
+  fallback_providers: [
+    { name: "backup", llm_config: { base_url: "https://backup.example.com/v1", api_key: "sk-xxx" } }
+  ],
   circuit_breaker: { failure_threshold: 3, recovery_timeout_seconds: 60 }
 })
 
@@ -74,32 +83,48 @@ const longToolOutput = LongToolOutput.make({
   bypassToolNames: ["execute_bash"]
 })
 
-const Run = Tool.make("run", { description: "Runs", parameters: Schema.Struct({ timeout: Schema.optionalKey(Schema.Number) }), success: Schema.String })
-  .annotate(Tool.Readonly, true)
+const Run = Tool.make("run", {
+  description: "Runs",
+  parameters: Schema.Struct({ timeout: Schema.optionalKey(Schema.Number) }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Run)
-const tools = Toolset.make("run", toolkit, toolkit.toLayer({ run: ({ timeout }) => Effect.succeed(`ran for ${timeout} s`) }))
+const tools = Toolset.make(
+  "run",
+  toolkit,
+  toolkit.toLayer({ run: ({ timeout }) => Effect.succeed(`ran for ${timeout} s`) })
+)
 
 const model = Scripted.layer([
-  Scripted.complete({ toolCalls: [{ name: "run", params: {} }, { name: "system_command", params: {} }] }),
+  Scripted.complete({
+    toolCalls: [
+      { name: "run", params: {} },
+      { name: "system_command", params: {} }
+    ]
+  }),
   Scripted.complete("the key is sk-123")
 ])
 
 // The first is outermost: `before…` first to last, `after…` last to first.
-const program = Agent.run({ prompt: "Run it" }).pipe(Effect.provide(Runtime.layer({
-  provider: model,
-  tools: [tools],
-  middleware: [
-    Logging.make(),
-    failover,
-    longToolOutput,
-    Middleware.lifecycle(new AuditMiddleware()),
-    counted,
-    prefix,
-    toolFilter,
-    clampInput,
-    reshaped
-  ]
-})))
+const program = Agent.run({ prompt: "Run it" }).pipe(
+  Effect.provide(
+    Runtime.layer({
+      provider: model,
+      tools: [tools],
+      middleware: [
+        Logging.make(),
+        failover,
+        longToolOutput,
+        Middleware.lifecycle(new AuditMiddleware()),
+        counted,
+        prefix,
+        toolFilter,
+        clampInput,
+        reshaped
+      ]
+    })
+  )
+)
 
 // The lines of Logging go nowhere here.
 const quiet = Effect.provide(program, Logger.layer([]))

@@ -4,10 +4,11 @@ import * as FileSystem from "effect/FileSystem"
 import * as Logger from "effect/Logger"
 import { Agent, AgentFile, FolderTrust, MiddlewareImports, Runtime } from "../src/index.ts"
 
-// Agent files of the lifecycle document, in an application. `hermes chat --agent scratchpad/agents/my_agent.yaml` does the same.
+// Agent files of the lifecycle document, in an application. `hermes chat --agent scratchpad/agents/my_agent.yaml` does
+// the same.
 const folder = new URL("agents", import.meta.url).pathname
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const trust = yield* FolderTrust.FolderTrust
   const refused = yield* Effect.flip(AgentFile.load(`${folder}/my_agent.yaml`))
   console.log(refused.message.includes("hermes trust add") ? "not trusted" : refused.message)
@@ -17,7 +18,10 @@ const program = Effect.gen(function*() {
     const agent = yield* AgentFile.load(`${folder}/${name}.yaml`)
     const made = yield* MiddlewareImports.make(agent.middlewares, agent.file)
     console.log(`${agent.name}: ${made.map(({ middleware }) => middleware.name).join(", ")}`)
-    const runtime = Runtime.layer({ identity: agent.systemPrompt, middleware: made.map(({ middleware }) => middleware) })
+    const runtime = Runtime.layer({
+      identity: agent.systemPrompt,
+      middleware: made.map(({ middleware }) => middleware)
+    })
     const result = yield* Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime)
     console.log(result.text)
   }

@@ -3,14 +3,15 @@
  *
  * **Details**
  *
- * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a list of
- * `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins (none), and approvals
- * (what needs one does not run). Order is the order of the lists. Node's services are provided to whatever needs them.
+ * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a
+ * list of `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins
+ * (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services are provided to
+ * whatever needs them.
  *
  * **Gotchas**
  *
- * A runtime without a provider answers by {@link Offline}: useful to try things and in tests, and honest about what it is.
- * Middleware that adds failures needs an agent with a key of its own, see `Agent.make`.
+ * A runtime without a provider answers by {@link Offline}: useful to try things and in tests, and honest about what it
+ * is. Middleware that adds failures needs an agent with a key of its own, see `Agent.make`.
  *
  * **Example** (An agent that may read files)
  *
@@ -67,8 +68,8 @@ export { program, type Start } from "./internal/ProgramRuntime.ts"
 export type { ModelRoute } from "./routing/EmbeddedRoutes.ts"
 
 /**
- * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of each run
- * (`RunContext`).
+ * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of
+ * each run (`RunContext`).
  */
 export interface Parts<
   R,
@@ -95,13 +96,16 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
-   * Place where the built-in tools run commands and keep files: `Sandbox.layer(…)`. Default: this machine (`CommandEnvironment.layerLocal`),
-   * whatever is installed on it; only the program chooses a sandbox by itself.
+   * Place where the built-in tools run commands and keep files: `Sandbox.layer(…)`. Default: this machine
+   * (`CommandEnvironment.layerLocal`), whatever is installed on it; only the program chooses a sandbox by itself.
    */
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined
-  /** Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be undone. */
+  /**
+   * Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be
+   * undone.
+   */
   readonly changes?: ChangeRecording.Options | undefined
   /**
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
@@ -109,8 +113,8 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    */
   readonly approvals?: ApprovalsLayer | undefined
   /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`; every other one needs one. Default: those
-   * of the policy of addresses (`Urls.UrlPolicy`) around the layer, which are none.
+   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`; every other one needs
+   * one. Default: those of the policy of addresses (`Urls.UrlPolicy`) around the layer, which are none.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
 }
@@ -127,7 +131,10 @@ export interface Options<
   StoreNeeds,
   Routes,
   EnvironmentError
-> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
+>
+  extends
+    Parts<never, Tools, Listeners, Plugged>,
+    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
   /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
   readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
 }
@@ -136,27 +143,51 @@ type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
 type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
 
 /** A runtime whose tools reach these hosts, besides those of its surroundings, without an approval. */
-const withHosts = <A, E, R>(hosts: ReadonlyArray<string> | undefined, runtime: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
-  hosts === undefined ? runtime : Layer.unwrap(Effect.gen(function*() {
-    const { UrlPolicy } = yield* Effect.promise(() => import("./tool/fence/Urls.ts"))
-    const policy = yield* UrlPolicy
-    return Layer.provide(runtime, Layer.succeed(UrlPolicy, { ...policy, hosts: [...policy.hosts, ...hosts] }))
-  }))
+const withHosts = <A, E, R>(
+  hosts: ReadonlyArray<string> | undefined,
+  runtime: Layer.Layer<A, E, R>
+): Layer.Layer<A, E, R> =>
+  hosts === undefined
+    ? runtime
+    : Layer.unwrap(
+        Effect.gen(function* () {
+          const { UrlPolicy } = yield* Effect.promise(() => import("./tool/fence/Urls.ts"))
+          const policy = yield* UrlPolicy
+          return Layer.provide(runtime, Layer.succeed(UrlPolicy, { ...policy, hosts: [...policy.hosts, ...hosts] }))
+        })
+      )
 
 /** The surroundings of an application's runtime. */
-const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>(
+const ofApplication = <
+  Plugged extends ReadonlyArray<Plugin<unknown>>,
+  ProviderError,
+  ProviderNeeds,
+  Routes extends ReadonlyArray<ModelRoute>
+>(
   plugins: PluginList<Plugged>,
-  { changes, provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>, "changes" | "provider" | "retry" | "routes">
+  {
+    changes,
+    provider,
+    retry,
+    routes
+  }: Pick<
+    Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
+    "changes" | "provider" | "retry" | "routes"
+  >
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
-  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
-    ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
-    // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-    : ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>
+  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> =
+    routes === undefined
+      ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
+      : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
+        (ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>)
   return {
     // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
-    kept: changes === undefined ? ResultText.layerTemporary : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
+    kept:
+      changes === undefined
+        ? ResultText.layerTemporary
+        : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
     plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),
     router,
     helpers: SideTasks.ownProvider
@@ -164,8 +195,8 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
 }
 
 /**
- * An agent over services of its surroundings, for applications that bring all of them: the router, the session store, the
- * tools, hooks, approvals, and what file and process tools share. A layer that is missing does not compile.
+ * An agent over services of its surroundings, for applications that bring all of them: the router, the session store,
+ * the tools, hooks, approvals, and what file and process tools share. A layer that is missing does not compile.
  *
  * **Example** (Every service named)
  *
@@ -196,7 +227,10 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  */
 export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   options: Agent.BoundedOptions<never, never, Middlewares> = {}
-) => withBackground(Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options))))
+) =>
+  withBackground(
+    Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options)))
+  )
 
 /** A runtime with a default for every service; see the top of this file. */
 export const layer = <
@@ -211,19 +245,59 @@ export const layer = <
   const Routes extends ReadonlyArray<ModelRoute> = never,
   EnvironmentError = never
 >(
-  options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> = {}
+  options: OneModel &
+    Options<
+      Tools,
+      Listeners,
+      Middlewares,
+      Plugged,
+      ProviderError,
+      ProviderNeeds,
+      StoreError,
+      StoreNeeds,
+      Routes,
+      EnvironmentError
+    > = {}
 ) => {
-  const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.provideRegistryLayer(withHosts(hosts, assemble(
-    makeAgentLayer(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
-  )))
+  const {
+    approvals,
+    changes,
+    environment,
+    hooks,
+    hookSettings,
+    hosts,
+    middleware,
+    plugins,
+    provider,
+    record,
+    retry,
+    routes,
+    store,
+    tools,
+    ...settings
+  } = options
+  return Secrets.provideRegistryLayer(
+    withHosts(
+      hosts,
+      assemble(
+        makeAgentLayer(Agent.Agent, (outermost) =>
+          Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })
+        ),
+        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
+        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
+          changes,
+          provider,
+          retry,
+          routes
+        })
+      )
+    )
+  )
 }
 
 /**
- * A runtime with an agent under the application's key, whose type names what its middleware fails with and what is read of
- * each run (`RunContext`). There is no other agent beside it.
+ * A runtime with an agent under the application's key, whose type names what its middleware fails with and what is read
+ * of each run (`RunContext`). There is no other agent beside it.
  *
  * **Example** (A budget that ends a run with its own error)
  *
@@ -263,15 +337,48 @@ export const make = <
   EnvironmentError = never
 >(
   key: Context.Key<Self, Agent.Service<E, R>>,
-  options: OneModel & Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
-    /** The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key` names. */
-    readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
-  }
+  options: OneModel &
+    Parts<R, Tools, Listeners, Plugged> &
+    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
+      /**
+       * The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key`
+       * names.
+       */
+      readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
+    }
 ) => {
-  const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.provideRegistryLayer(withHosts(hosts, assemble(
-    makeAgentLayer(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
-  )))
+  const {
+    approvals,
+    changes,
+    environment,
+    hooks,
+    hookSettings,
+    hosts,
+    middleware,
+    plugins,
+    provider,
+    record,
+    retry,
+    routes,
+    store,
+    tools,
+    ...settings
+  } = options
+  return Secrets.provideRegistryLayer(
+    withHosts(
+      hosts,
+      assemble(
+        makeAgentLayer(key, (outermost) =>
+          Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
+        ),
+        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
+        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
+          changes,
+          provider,
+          retry,
+          routes
+        })
+      )
+    )
+  )
 }

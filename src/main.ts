@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Compiled code is kept between starts (`NODE_COMPILE_CACHE` says where, `NODE_DISABLE_COMPILE_CACHE=1` turns it off), and
- * nothing is loaded that a command does not use: the version needs no more than itself, and the help of the bundled program
- * stands beside it as text.
+ * Compiled code is kept between starts (`NODE_COMPILE_CACHE` says where, `NODE_DISABLE_COMPILE_CACHE=1` turns it off),
+ * and nothing is loaded that a command does not use: the version needs no more than itself, and the help of the bundled
+ * program stands beside it as text.
  */
 import { enableCompileCache } from "node:module"
 
@@ -13,7 +13,10 @@ enableCompileCache()
 
 const argv = process.argv.slice(2)
 
-/** Prints the stored help. False where it is left to the program: from sources, with colors forced or forbidden, on a broken stdout. */
+/**
+ * Prints the stored help. False where it is left to the program: from sources, with colors forced or forbidden, on a
+ * broken stdout.
+ */
 const printsHelp = async (): Promise<boolean> => {
   const { FORCE_COLOR = "", NO_COLOR = "", TERM } = process.env
   if (FORCE_COLOR !== "" || NO_COLOR !== "") return false
@@ -21,7 +24,10 @@ const printsHelp = async (): Promise<boolean> => {
   const [{ readFileSync, writeSync }, { isatty }] = await Promise.all([import("node:fs"), import("node:tty")])
   try {
     // Written by the build.
-    const help = JSON.parse(readFileSync(new URL("help.json", import.meta.url), "utf8")) as { readonly plain: string; readonly colored: string }
+    const help = JSON.parse(readFileSync(new URL("help.json", import.meta.url), "utf8")) as {
+      readonly plain: string
+      readonly colored: string
+    }
     const text = Buffer.from(isatty(1) && TERM !== "dumb" ? help.colored : help.plain)
     const written = writeSync(1, text)
     if (written < text.length) process.stdout.write(text.subarray(written))

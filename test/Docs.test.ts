@@ -10,12 +10,29 @@ const pages = sitePages()
 
 /** Links of Markdown outside of code. */
 const linksOf = (markdown: string): ReadonlyArray<string> =>
-  Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").replaceAll(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
+  Array.from(
+    markdown
+      .replaceAll(/^```[\s\S]*?^```/gm, "")
+      .replaceAll(/`[^`\n]*`/g, "")
+      .matchAll(/\]\(([^)\s]+)\)/g),
+    ([, link = ""]) => link
+  )
 
 /** Guides that every release has, by the file of each. */
 const guides = [
-  "first-agent", "tools-and-approvals", "middleware", "hooks", "plugins", "testing", "providers-and-routes", "sessions", "observability", "server",
-  "from-langchain", "from-ai-sdk", "from-mastra"
+  "first-agent",
+  "tools-and-approvals",
+  "middleware",
+  "hooks",
+  "plugins",
+  "testing",
+  "providers-and-routes",
+  "sessions",
+  "observability",
+  "server",
+  "from-langchain",
+  "from-ai-sdk",
+  "from-mastra"
 ]
 
 describe("documentation", () => {
@@ -25,69 +42,113 @@ describe("documentation", () => {
     const missing = guides.flatMap((name) => {
       const page = pages.find(({ source }) => source === `scratchpad/guides/${name}.md`)
       return [
-        ...index.includes(`${name}.md`) ? [] : [`${name}: not in the index`],
-        ...contents.includes(` href="../guides/${name}.html"`) ? [] : [`${name}: not in the contents of the site`],
-        ...page?.markdown.includes("<!-- scratchpad/guides/") === true ? [] : [`${name}: no example`]
+        ...(index.includes(`${name}.md`) ? [] : [`${name}: not in the index`]),
+        ...(contents.includes(` href="../guides/${name}.html"`) ? [] : [`${name}: not in the contents of the site`]),
+        ...(page?.markdown.includes("<!-- scratchpad/guides/") === true ? [] : [`${name}: no example`])
       ]
     })
     assert.deepStrictEqual(missing, [])
-    const unlisted = pages.filter(({ section, source }) => section === "Guides" && !source.endsWith("/README.md") && !index.includes(source.replace("scratchpad/guides/", "")))
-    assert.deepStrictEqual(unlisted.map(({ source }) => source), [])
+    const unlisted = pages.filter(
+      ({ section, source }) =>
+        section === "Guides" &&
+        !source.endsWith("/README.md") &&
+        !index.includes(source.replace("scratchpad/guides/", ""))
+    )
+    assert.deepStrictEqual(
+      unlisted.map(({ source }) => source),
+      []
+    )
   })
 
   it("links files that are there, and headings that they have", () => {
-    const headings = new Map(pages.map(({ markdown, source }) => [source, Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, text = ""]) => slug(text))]))
+    const headings = new Map(
+      pages.map(({ markdown, source }) => [
+        source,
+        Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, text = ""]) => slug(text))
+      ])
+    )
     const wrong = pages.flatMap(({ markdown, source }) =>
-      linksOf(markdown).filter((link) => !/^(?:https?|mailto):/.test(link)).filter((link) => {
-        const [path = "", anchor] = link.split("#")
-        const file = path === "" ? source : posix.join(posix.dirname(source), path)
-        if (!existsSync(join(root, file))) return true
-        const known = headings.get(file) ?? headings.get(posix.join(file, "README.md"))
-        return anchor !== undefined && known?.includes(anchor) !== true
-      }).map((link) => `${source}: ${link}`)
+      linksOf(markdown)
+        .filter((link) => !/^(?:https?|mailto):/.test(link))
+        .filter((link) => {
+          const [path = "", anchor] = link.split("#")
+          const file = path === "" ? source : posix.join(posix.dirname(source), path)
+          if (!existsSync(join(root, file))) return true
+          const known = headings.get(file) ?? headings.get(posix.join(file, "README.md"))
+          return anchor !== undefined && known?.includes(anchor) !== true
+        })
+        .map((link) => `${source}: ${link}`)
     )
     assert.deepStrictEqual(wrong, [])
   })
 
   it("names exports that are there", () => {
-    const exported = new Map(pages.filter(({ section }) => section === "Reference").flatMap(({ markdown, title }) => {
-      const names = new Set(Array.from(markdown.matchAll(/^## (\w+)$/gm), ([, name = ""]) => name))
-      return title.split(", ").map((module) => [module, names] as const)
-    }))
-    const wrong = pages.filter(({ section }) => section === "Guides" || section === "Start").flatMap(({ markdown, source }) =>
-      Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code).flatMap((code) =>
-        Array.from(code.matchAll(/(?<![\w./])([A-Z]\w+)\.([A-Za-z]\w*)/g))
-          .filter(([, module = "", name = ""]) => exported.get(module)?.has(name) === false).map(([text]) => `${source}: ${text}`)
-      )
+    const exported = new Map(
+      pages
+        .filter(({ section }) => section === "Reference")
+        .flatMap(({ markdown, title }) => {
+          const names = new Set(Array.from(markdown.matchAll(/^## (\w+)$/gm), ([, name = ""]) => name))
+          return title.split(", ").map((module) => [module, names] as const)
+        })
     )
+    const wrong = pages
+      .filter(({ section }) => section === "Guides" || section === "Start")
+      .flatMap(({ markdown, source }) =>
+        Array.from(
+          markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([^`\n]+)`/g),
+          ([, code = ""]) => code
+        ).flatMap((code) =>
+          Array.from(code.matchAll(/(?<![\w./])([A-Z]\w+)\.([A-Za-z]\w*)/g))
+            .filter(([, module = "", name = ""]) => exported.get(module)?.has(name) === false)
+            .map(([text]) => `${source}: ${text}`)
+        )
+      )
     assert.deepStrictEqual(wrong, [])
   })
 
   it("names settings that there are", () => {
-    const named = pages.filter(({ section }) => section !== "Reference" && section !== "Tours").flatMap(({ markdown, source }) =>
-      Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([a-z_]+(?:\.[a-z_]+)+)(?::[^`\n]*)?`/g), ([, code = ""]) => ({ code, source, path: code.split(".") }))
-        .filter(({ code, path: [first = ""] }) => getRootShape().fields.has(first) && !/\.(?:toml|ts|json)$/.test(code))
-    )
+    const named = pages
+      .filter(({ section }) => section !== "Reference" && section !== "Tours")
+      .flatMap(({ markdown, source }) =>
+        Array.from(
+          markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([a-z_]+(?:\.[a-z_]+)+)(?::[^`\n]*)?`/g),
+          ([, code = ""]) => ({ code, source, path: code.split(".") })
+        ).filter(
+          ({ code, path: [first = ""] }) => getRootShape().fields.has(first) && !/\.(?:toml|ts|json)$/.test(code)
+        )
+      )
     assert.isAbove(named.length, 50)
     assert.deepStrictEqual(
-      named.filter(({ path }) => findShapeOfPath(path) === undefined).map(({ code, path, source }) => `${source}: ${code}; nearest: ${findNearestPath(path)?.join(".")}`),
+      named
+        .filter(({ path }) => findShapeOfPath(path) === undefined)
+        .map(({ code, path, source }) => `${source}: ${code}; nearest: ${findNearestPath(path)?.join(".")}`),
       []
     )
   })
 
   it("is a site whose links stay inside, found by words and by llms.txt", () => {
     const files = renderSite(pages)
-    const wrong = Array.from(files).filter(([path]) => path.endsWith(".html")).flatMap(([path, html]) =>
-      Array.from(html.matchAll(/ href="([^"#]+)/g), ([, href = ""]) => href).filter((href) => !/^(?:https?|mailto):/.test(href))
-        .filter((href) => !files.has(posix.join(dirname(path), href))).map((href) => `${path}: ${href}`)
-    )
+    const wrong = Array.from(files)
+      .filter(([path]) => path.endsWith(".html"))
+      .flatMap(([path, html]) =>
+        Array.from(html.matchAll(/ href="([^"#]+)/g), ([, href = ""]) => href)
+          .filter((href) => !/^(?:https?|mailto):/.test(href))
+          .filter((href) => !files.has(posix.join(dirname(path), href)))
+          .map((href) => `${path}: ${href}`)
+      )
     assert.deepStrictEqual(wrong, [])
     const llms = files.get("llms.txt") ?? ""
     assert.isTrue(llms.startsWith("# hermes-effect\n\n> "))
-    assert.deepStrictEqual(linksOf(llms).filter((link) => !/^https?:/.test(link) && !files.has(link)), [])
-    assert.deepStrictEqual(pages.filter(({ path }) => !linksOf(llms).includes(`${path}.md`)).map(({ path }) => path), [])
+    assert.deepStrictEqual(
+      linksOf(llms).filter((link) => !/^https?:/.test(link) && !files.has(link)),
+      []
+    )
+    assert.deepStrictEqual(
+      pages.filter(({ path }) => !linksOf(llms).includes(`${path}.md`)).map(({ path }) => path),
+      []
+    )
     assert.isTrue(files.get("search.js")?.startsWith("window.pages=[{"))
-    assert.include(files.get("reference/Agent.html"), "id=\"run\"")
+    assert.include(files.get("reference/Agent.html"), 'id="run"')
     assert.match(files.get("reference/hermes-effect-promise.html") ?? "", /id="createhermes"[\s\S]*?<p>[A-Z]/i)
     assert.notMatch(files.get("reference/Cluster.html") ?? "", /<\/h2>\s*<pre/)
     assert.notInclude(files.get("index.html"), "<!-- ")

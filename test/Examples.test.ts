@@ -17,19 +17,17 @@ interface Example {
 }
 
 const examples: ReadonlyArray<Example> = sources().flatMap(({ path, text }) =>
-  Array.from(text.matchAll(/\*\*Example\*\* \(([^)]+)\)\n(?: \*\n)? \* ```ts\n([\s\S]*?)\n? \* ```/g), ([, title = "", code = ""]) => ({
-    path,
-    title,
-    code: code.replaceAll(/^ \* ?/gm, "")
-  }))
+  Array.from(
+    text.matchAll(/\*\*Example\*\* \(([^)]+)\)\n(?: \*\n)? \* ```ts\n([\s\S]*?)\n? \* ```/g),
+    ([, title = "", code = ""]) => ({ path, title, code: code.replaceAll(/^ \* ?/gm, "") })
+  )
 )
 
 /** What an example says it prints: the comments `// => …`. */
 const promised = (code: string): ReadonlyArray<string> =>
   Array.from(code.matchAll(/\/\/ => (.*)$/gm), ([, said = ""]) => said)
 
-const fileOf = (example: Example): string =>
-  `${example.path.replaceAll(/[/.]/g, "-")}-${examples.indexOf(example)}.ts`
+const fileOf = (example: Example): string => `${example.path.replaceAll(/[/.]/g, "-")}-${examples.indexOf(example)}.ts`
 
 describe("examples", () => {
   let folder = ""
@@ -53,16 +51,22 @@ describe("examples", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it("every namespace of the public API has one", () => {
-    const text = entries().map(({ source }) => readFileSync(source, "utf8")).join("\n")
-    const missing = Array.from(text.matchAll(/^export \* as (\w+) from/gm), ([, name = ""]) => name).filter((name) =>
-      !examples.some(({ code }) => new RegExp(`\\b${name}\\b`).test(code))
+    const text = entries()
+      .map(({ source }) => readFileSync(source, "utf8"))
+      .join("\n")
+    const missing = Array.from(text.matchAll(/^export \* as (\w+) from/gm), ([, name = ""]) => name).filter(
+      (name) => !examples.some(({ code }) => new RegExp(`\\b${name}\\b`).test(code))
     )
     assert.deepStrictEqual(missing, [])
   })
 
   it("have sound types", async () => {
-    const checked = await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder], { cwd: folder })
-      .then(() => "", (error: { readonly stdout: string }) => error.stdout)
+    const checked = await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder], {
+      cwd: folder
+    }).then(
+      () => "",
+      (error: { readonly stdout: string }) => error.stdout
+    )
     assert.strictEqual(checked, "")
   })
 

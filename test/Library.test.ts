@@ -1,4 +1,5 @@
-// The loop of an agent carries nothing that only some agents use: an application's bundle would hold it before anything runs.
+// The loop of an agent carries nothing that only some agents use: an application's bundle would hold it before anything
+// runs.
 import { assert, describe, it } from "@effect/vitest"
 import { relative } from "node:path"
 import { rolldown } from "rolldown"
@@ -7,14 +8,29 @@ import { src } from "./support/sources.ts"
 
 describe("hermes-effect/agent", () => {
   it("leaves out what is loaded when it is used: judge, fences, settings, catalogue, protocols, sub-agents, stores on disk", async () => {
-    const paths = Array.from(await loopModules(), (id) => relative(src, id)).filter((path) => path.endsWith(".ts")).toSorted()
+    const paths = Array.from(await loopModules(), (id) => relative(src, id))
+      .filter((path) => path.endsWith(".ts"))
+      .toSorted()
     const rooms = new Set(paths.map((path) => path.slice(0, path.indexOf("/"))))
-    assert.deepStrictEqual(
-      Array.from(rooms),
-      ["agent", "config", "domain", "environment", "hooks", "middleware", "platform", "prompt", "provider", "routing", "session", "tool"]
-    )
+    assert.deepStrictEqual(Array.from(rooms), [
+      "agent",
+      "config",
+      "domain",
+      "environment",
+      "hooks",
+      "middleware",
+      "platform",
+      "prompt",
+      "provider",
+      "routing",
+      "session",
+      "tool"
+    ])
     const inside = (folder: string): string =>
-      paths.filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1, -".ts".length)).join(" ")
+      paths
+        .filter((path) => path.startsWith(`${folder}/`))
+        .map((path) => path.slice(folder.length + 1, -".ts".length))
+        .join(" ")
     assert.strictEqual(inside("config"), "PermissionMode")
     assert.strictEqual(inside("environment"), "CommandEnvironment")
     assert.strictEqual(inside("platform"), "CurrentProcess Digest OpenOnce ProcessVariables")
@@ -27,8 +43,10 @@ describe("hermes-effect/agent", () => {
     assert.strictEqual(inside("tool/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
     assert.strictEqual(inside("tool/builtin"), "Todo file/FileState file/Problem")
     assert.strictEqual(inside("tool/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
-    for (const folder of ["tool/danger", "tool/fence", "tool/mcp", "tool/shell", "session/sqlite"]) assert.strictEqual(inside(folder), "")
-    for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"]) assert.notInclude(paths, late)
+    for (const folder of ["tool/danger", "tool/fence", "tool/mcp", "tool/shell", "session/sqlite"])
+      assert.strictEqual(inside(folder), "")
+    for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"])
+      assert.notInclude(paths, late)
   })
 })
 
@@ -37,33 +55,53 @@ describe("the package", () => {
     const bundle = await rolldown(packageOptions)
     const { output } = await bundle.generate(await outputOptions())
     await bundle.close()
-    return new Map(output.flatMap((part) => part.type === "chunk" ? [[part.fileName, part] as const] : []))
+    return new Map(output.flatMap((part) => (part.type === "chunk" ? [[part.fileName, part] as const] : [])))
   }
 
   it("is few files: a start finds each of them, and each import of `effect` in it", async () => {
     const chunks = await bundled()
     const files = (entry: string): string =>
-      filesWith(`${entry}.js`, chunks).map(({ name }) => name).filter((name) => name !== entry).toSorted().join(" ")
+      filesWith(`${entry}.js`, chunks)
+        .map(({ name }) => name)
+        .filter((name) => name !== entry)
+        .toSorted()
+        .join(" ")
     assert.strictEqual(files("entry/agent"), "loop rolldown-runtime")
     assert.strictEqual(files("entry/providers/openai"), "client loop rolldown-runtime")
     assert.strictEqual(files("entry/tools/files"), "common late loop providers rolldown-runtime routing tools")
-    assert.strictEqual(files("entry/observability"), "common late loop observability providers rolldown-runtime routing")
-    assert.strictEqual(files("index"), "client clients common host late loop observability providers rolldown-runtime root routing tools")
+    assert.strictEqual(
+      files("entry/observability"),
+      "common late loop observability providers rolldown-runtime routing"
+    )
+    assert.strictEqual(
+      files("index"),
+      "client clients common host late loop observability providers rolldown-runtime root routing tools"
+    )
 
     const modulesOf = (entry: string): ReadonlyArray<string> =>
-      Array.from(new Set(filesWith(`${entry}.js`, chunks).flatMap(({ imports }) => imports.filter((name) => /^@?effect\//.test(name))))).toSorted()
+      Array.from(
+        new Set(
+          filesWith(`${entry}.js`, chunks).flatMap(({ imports }) => imports.filter((name) => /^@?effect\//.test(name)))
+        )
+      ).toSorted()
     const ofLoop = modulesOf("entry/agent")
     assert.strictEqual(ofLoop.length, 38)
     const isOfNode = (name: string): boolean => name.startsWith("@effect/")
     const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))
     assert.strictEqual(
-      ofRoot.filter(isOfNode).map((name) => name.slice("@effect/platform-node-shared/".length)).join(" "),
+      ofRoot
+        .filter(isOfNode)
+        .map((name) => name.slice("@effect/platform-node-shared/".length))
+        .join(" "),
       "NodeChildProcessSpawner NodeFileSystem NodePath NodeStdio NodeTerminal"
     )
     assert.strictEqual(
-      ofRoot.filter((name) => !isOfNode(name)).map((name) => name.slice("effect/".length)).join(" "),
-      "Array ByteSize Bytes Config Cron Data Equal FiberMap Glob Hash Logger Metric Order PrimaryKey RcMap RcRef References SchemaAST SchemaGetter "
-        + "SchemaIssue Sink encoding/Base64Url http/HttpBody persistence/CircuitBreaker persistence/Persistable process/ChildProcess"
+      ofRoot
+        .filter((name) => !isOfNode(name))
+        .map((name) => name.slice("effect/".length))
+        .join(" "),
+      "Array ByteSize Bytes Config Cron Data Equal FiberMap Glob Hash Logger Metric Order PrimaryKey RcMap RcRef References SchemaAST SchemaGetter " +
+        "SchemaIssue Sink encoding/Base64Url http/HttpBody persistence/CircuitBreaker persistence/Persistable process/ChildProcess"
     )
   })
 })

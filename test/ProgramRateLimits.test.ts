@@ -7,7 +7,7 @@ import * as Program from "./support/configuredProgram.ts"
 
 describe("rate limits of a provider", () => {
   it.live("fifty runs at five requests a second are all answered, with twenty refusals at most", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let tokens = 5
       let at = Date.now()
       let refused = 0
@@ -28,7 +28,12 @@ describe("rate limits of a provider", () => {
         tokens--
         answered++
         const choice = { index: 0, message: { role: "assistant", content: "done" }, finish_reason: "stop" }
-        HttpServer.json(response, 200, { id: "x", model: "m", choices: [choice], usage: { prompt_tokens: 1, completion_tokens: 1 } })
+        HttpServer.json(response, 200, {
+          id: "x",
+          model: "m",
+          choices: [choice],
+          usage: { prompt_tokens: 1, completion_tokens: 1 }
+        })
       })
       const layer = Program.layer({
         config: `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: k\n  context_length: 100000\n`
@@ -38,8 +43,12 @@ describe("rate limits of a provider", () => {
         (index) => Effect.exit(Agent.run({ prompt: `say done ${index}`, streaming: false })),
         { concurrency: "unbounded" }
       ).pipe(Effect.provide(layer))
-      assert.deepStrictEqual(results.map((exit) => exit._tag === "Success" ? exit.value.text : "failed"), results.map(() => "done"))
+      assert.deepStrictEqual(
+        results.map((exit) => (exit._tag === "Success" ? exit.value.text : "failed")),
+        results.map(() => "done")
+      )
       assert.strictEqual(answered, 50)
       assert.isAtMost(refused, 20)
-    }))
+    })
+  )
 })

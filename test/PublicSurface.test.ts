@@ -7,9 +7,15 @@ import { root } from "./support/sources.ts"
 
 describe("the public surface", () => {
   it("is that of test/api.md, which `npm run api` writes", () => {
-    const [reviewed, found] = [readFileSync(join(root, "test/api.md"), "utf8"), surface()].map((text) => new Set(text.split("\n")))
-    const gone = Array.from(reviewed ?? []).filter((line) => found?.has(line) === false).map((line) => `- ${line}`)
-    const added = Array.from(found ?? []).filter((line) => reviewed?.has(line) === false).map((line) => `+ ${line}`)
+    const [reviewed, found] = [readFileSync(join(root, "test/api.md"), "utf8"), surface()].map(
+      (text) => new Set(text.split("\n"))
+    )
+    const gone = Array.from(reviewed ?? [])
+      .filter((line) => found?.has(line) === false)
+      .map((line) => `- ${line}`)
+    const added = Array.from(found ?? [])
+      .filter((line) => reviewed?.has(line) === false)
+      .map((line) => `+ ${line}`)
     assert.deepStrictEqual([...gone, ...added], [], "run `npm run api`, and look at what changed for applications")
   })
 

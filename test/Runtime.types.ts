@@ -10,8 +10,24 @@ import type { Environment, Home } from "../src/config/Environment.ts"
 import { Settings } from "../src/config/Settings.ts"
 import type { ConfigError } from "../src/domain/AgentError.ts"
 import {
-  Agent, Approvals, CommandEnvironment, Files, FileState, Hooks, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
-  Provider, RunContext, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
+  Agent,
+  Approvals,
+  CommandEnvironment,
+  Files,
+  FileState,
+  Hooks,
+  Middleware,
+  ModelRouter,
+  Offline,
+  ProcessEvents,
+  ProcessRegistry,
+  Provider,
+  RunContext,
+  Runtime,
+  SessionStore,
+  Terminal,
+  ToolRegistry,
+  Toolset
 } from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
 
@@ -29,12 +45,13 @@ const weather = Toolset.make(
 const diary = Hooks.on("post_tool_call", () => Effect.flatMap(Diary, ({ write }) => write("a tool ran")))
 const provider = Layer.effect(Provider.Provider, Effect.fail(new Broken()))
 
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Same<A, B>): void => undefined
 type ErrorOf<L> = L extends Layer.Layer<infer _A, infer E, infer _R> ? E : never
 type NeedsOf<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 
-// The built-in toolsets need no more than the runtime has. A stack may be wrong in itself: two states of a run under one key.
+// The built-in toolsets need no more than the runtime has. A stack may be wrong in itself: two states of a run under
+// one key.
 const whole = Runtime.layer({ tools: [Files.toolset, Terminal.toolset, Todo.toolset] })
 same<ErrorOf<typeof whole>, ConfigError>(true)
 same<NeedsOf<typeof whole>, never>(true)
@@ -147,7 +164,10 @@ const who = Tool.make("who", { description: "The tenant", success: Schema.String
 const whoKit = Toolkit.make(who)
 const tenants = Toolset.make("tenants", whoKit, whoKit.toLayer({ who: () => Tenant.useSync(({ name }) => name) }))
 const tenantHook = Hooks.on("post_tool_call", () => Effect.asVoid(Tenant))
-const tenantMiddleware = Middleware.llmRequest({ name: "tenant", rewrite: () => Effect.as(Tenant, Middleware.unchanged) })
+const tenantMiddleware = Middleware.llmRequest({
+  name: "tenant",
+  rewrite: () => Effect.as(Tenant, Middleware.unchanged)
+})
 const desk = Runtime.make(Desk, { tools: [tenants, weather], hooks: [tenantHook], middleware: [tenantMiddleware] })
 same<NeedsOf<typeof desk>, Weather>(true)
 // @ts-expect-error: the agent's type does not say that a run gives it

@@ -1,4 +1,5 @@
-// The tours and guides of scratchpad/ run as they are, and the snippets of the README and of the guides are taken from them.
+// The tours and guides of scratchpad/ run as they are, and the snippets of the README and of the guides are taken from
+// them.
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -7,7 +8,9 @@ import { promisify } from "node:util"
 import { root } from "./support/sources.ts"
 
 const folder = join(root, "scratchpad")
-const tours = readdirSync(folder).filter((name) => /^\d+-.*\.ts$/.test(name)).toSorted()
+const tours = readdirSync(folder)
+  .filter((name) => /^\d+-.*\.ts$/.test(name))
+  .toSorted()
 const guides = readdirSync(join(folder, "guides"))
 const pages = guides.filter((name) => name.endsWith(".md"))
 const examples = guides.filter((name) => name.endsWith(".ts"))
@@ -22,9 +25,19 @@ interface Played {
 let played: ReadonlyMap<string, Played> = new Map()
 beforeAll(async () => {
   const files = [...tours, ...examples.map((name) => join("guides", name))].map((name) => join(folder, name))
-  const { stderr, stdout } = await promisify(execFile)(process.execPath, [join(root, "test/support/playTours.ts"), ...files], { cwd: root })
+  const { stderr, stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(root, "test/support/playTours.ts"), ...files],
+    { cwd: root }
+  )
   assert.strictEqual(stderr, "")
-  played = new Map(stdout.trimEnd().split("\n").map((line): Played => JSON.parse(line)).map((one) => [one.file, one]))
+  played = new Map(
+    stdout
+      .trimEnd()
+      .split("\n")
+      .map((line): Played => JSON.parse(line))
+      .map((one) => [one.file, one])
+  )
 })
 
 /** What a file below `scratchpad/` printed, and nothing to stderr. */
@@ -73,8 +86,9 @@ const checkedSnippets = (page: string): ReadonlyArray<string> =>
   Array.from(
     readFileSync(join(root, page), "utf8").matchAll(/<!-- (scratchpad\/[\w./-]+) -->\n+```ts\n([\s\S]*?)```/g),
     ([, path = "", text = ""]) => {
-      const source = readFileSync(join(root, path), "utf8").replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, "\"hermes-effect\"")
-        .replaceAll(/"(?:\.\.\/)+src\/entry\/([\w/-]+)\.ts"/g, "\"hermes-effect/$1\"")
+      const source = readFileSync(join(root, path), "utf8")
+        .replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, '"hermes-effect"')
+        .replaceAll(/"(?:\.\.\/)+src\/entry\/([\w/-]+)\.ts"/g, '"hermes-effect/$1"')
       assert.strictEqual(text, source, path)
       return path
     }
@@ -83,9 +97,15 @@ const checkedSnippets = (page: string): ReadonlyArray<string> =>
 describe("guides", () => {
   it("come with the package", () => {
     const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-    const linked = Array.from(readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\(([^):#]+)\)/g), ([, link = ""]) => link)
+    const linked = Array.from(
+      readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\(([^):#]+)\)/g),
+      ([, link = ""]) => link
+    )
     assert.include(linked, "scratchpad/guides/authors.md")
-    assert.deepStrictEqual(linked.filter((link) => !files.some((folder: string) => link.startsWith(`${folder}/`))), [])
+    assert.deepStrictEqual(
+      linked.filter((link) => !files.some((folder: string) => link.startsWith(`${folder}/`))),
+      []
+    )
   })
 
   it("show files beside them, every one of them, and no other code", () => {
@@ -97,15 +117,20 @@ describe("guides", () => {
 
   it("link pages that are there", () => {
     const missing = pages.flatMap((name) =>
-      Array.from(readFileSync(join(folder, "guides", name), "utf8").matchAll(/\]\(([^)#:]+)\)/g), ([, link = ""]) => link)
-        .filter((link) => !existsSync(join(folder, "guides", link)))
+      Array.from(
+        readFileSync(join(folder, "guides", name), "utf8").matchAll(/\]\(([^)#:]+)\)/g),
+        ([, link = ""]) => link
+      ).filter((link) => !existsSync(join(folder, "guides", link)))
     )
     assert.deepStrictEqual(missing, [])
   })
 
   for (const example of examples) {
     it(`${example} prints what it says`, () => {
-      const promised = Array.from(readFileSync(join(folder, "guides", example), "utf8").matchAll(/^\/\/ => (.*)$/gm), ([, line]) => line)
+      const promised = Array.from(
+        readFileSync(join(folder, "guides", example), "utf8").matchAll(/^\/\/ => (.*)$/gm),
+        ([, line]) => line
+      )
       assert.deepStrictEqual(printed(`guides/${example}`).trimEnd().split("\n"), promised)
     })
   }

@@ -28,30 +28,58 @@ describe("the server example", () => {
       ...Telemetry.make({ agentName: "test" })
     })
     const asked: Array<string> = []
-    const { dispose, handler } = HttpRouter.toWebHandler(routes.pipe(
-      Layer.provideMerge(assistant),
-      Layer.provide(Layer.mock(Invoices, {
-        open: (tenant) => {
-          asked.push(tenant)
-          return Effect.succeed([`an invoice of ${tenant}`])
-        }
-      })),
-      Layer.provideMerge(Layer.succeed(Tenants, new Map([["k1", { name: "one", modelCalls: 2 }], ["k2", { name: "two", modelCalls: 1 }]]))),
-      Layer.provideMerge(Layer.succeed(Tracer.Tracer, tracer)),
-      Layer.provide(HttpServer.layerServices)
-    ))
+    const { dispose, handler } = HttpRouter.toWebHandler(
+      routes.pipe(
+        Layer.provideMerge(assistant),
+        Layer.provide(
+          Layer.mock(Invoices, {
+            open: (tenant) => {
+              asked.push(tenant)
+              return Effect.succeed([`an invoice of ${tenant}`])
+            }
+          })
+        ),
+        Layer.provideMerge(
+          Layer.succeed(
+            Tenants,
+            new Map([
+              ["k1", { name: "one", modelCalls: 2 }],
+              ["k2", { name: "two", modelCalls: 1 }]
+            ])
+          )
+        ),
+        Layer.provideMerge(Layer.succeed(Tracer.Tracer, tracer)),
+        Layer.provide(HttpServer.layerServices)
+      )
+    )
     const ask = async (key: string, body: string) => {
       const response = await handler(
-        new Request("http://test/ask", { method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body })
+        new Request("http://test/ask", {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body
+        })
       )
-      return { status: response.status, events: (await response.text()).split("\n\n").filter((line) => line !== "").map((line) => JSON.parse(line.replace(/^data: /, ""))) }
+      return {
+        status: response.status,
+        events: (await response.text())
+          .split("\n\n")
+          .filter((line) => line !== "")
+          .map((line) => JSON.parse(line.replace(/^data: /, "")))
+      }
     }
     const question = JSON.stringify({ prompt: "What is open?" })
     try {
       assert.include(await (await handler(new Request("http://test/"))).text(), "<form>")
       assert.deepStrictEqual(await ask("k1", question), {
         status: 200,
-        events: [{ tool: "open_invoices" }, { text: "One " }, { text: "is " }, { text: "open." }, { exit: "text_response" }]
+        events: [
+          { tool: "open_invoices" },
+          { text: "One " },
+          { text: "is " },
+          { text: "open." },
+          { exit: "text_response" }
+        ]
       })
       assert.deepStrictEqual(await ask("k2", question), {
         status: 200,

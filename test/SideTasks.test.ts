@@ -47,86 +47,101 @@ const resultsOf = (call: ModelCall | undefined): string =>
   JSON.stringify(call?.messages.filter(({ role }) => role === "tool") ?? [])
 
 describe("side tasks of a runtime", () => {
-  it.effect("a tool that needs another look gets it from the runtime's own provider, through its hooks and middleware", () => {
-    const fake = Fake.make(look, Fake.text("a black pixel"), Fake.text("It is a pixel."))
-    const platforms: Array<string> = []
-    const wrapped: Array<string> = []
-    const runtime = Runtime.layer({
-      provider: providerOf(fake),
-      tools: [Vision.toolset],
-      hooks: [Hooks.on("pre_api_request", ({ platform }) => Effect.sync(() => void platforms.push(platform)))],
-      middleware: [Middleware.llmExecution({
-        name: "seen",
-        wrap: (next, { platform }) => (request) => {
-          wrapped.push(platform)
-          return next(request)
-        }
-      })]
-    })
-    return Effect.gen(function*() {
-      const result = yield* Agent.run({ prompt: "Look" })
-      assert.strictEqual(result.text, "It is a pixel.")
-      const [, side, after] = fake.asked
-      assert.isTrue(side !== undefined && isSide(side))
-      const shown = side?.messages.flatMap(({ content }) => typeof content === "string" ? [content] : content.map(({ type }) => type))
-      assert.deepStrictEqual(shown, ["text", "file"])
-      assert.include(resultsOf(after), "a black pixel")
-      assert.deepStrictEqual(platforms, ["library", "auxiliary:vision", "library"])
-      assert.deepStrictEqual(wrapped, platforms)
-      assert.strictEqual(result.usage.requestCount, 3, "the side task is in the sums of the run")
-      const used = yield* Auxiliary.use(({ used }) => used)
-      assert.deepInclude(used.get("vision")?.usage, { requestCount: 1, inputTokens: 10 })
-      const store = yield* SessionStore
-      assert.strictEqual((yield* store.usageByModel(result.sessionId))[0]?.usage.requestCount, 3)
-    }).pipe(Effect.provide(runtime))
-  })
-
-  it.effect("their tokens are in the sums of a run that fails or is interrupted after them, and of the runs above", () => {
-    const refused = Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" }))
-    const reached = Deferred.makeUnsafe<void>()
-    const hangs: Fake.Turn = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
-    const delegated = Fake.calls(Fake.call("d1", "delegate_task", { goal: "look", toolsets: ["vision"] }))
-    const runtimeOf = (...turns: ReadonlyArray<Fake.Turn>) =>
-      Runtime.layer({ provider: providerOf(Fake.make(...turns)), tools: [Vision.toolset, Delegate.toolset] })
-    const requests = Effect.gen(function*() {
-      const store = yield* SessionStore
-      return Option.getOrThrow(yield* store.get(SessionId.make("s1"))).usage.requestCount
-    })
-    const reported = (spent: Array<string>) => (events: ReadonlyArray<RunEvent>) =>
-      Effect.sync(() => {
-        for (const event of events) if (event._tag === "UsageReported") spent.push(event.origin?.replace(/^sa-.*/, "child") ?? "run")
+  it.effect(
+    "a tool that needs another look gets it from the runtime's own provider, through its hooks and middleware",
+    () => {
+      const fake = Fake.make(look, Fake.text("a black pixel"), Fake.text("It is a pixel."))
+      const platforms: Array<string> = []
+      const wrapped: Array<string> = []
+      const runtime = Runtime.layer({
+        provider: providerOf(fake),
+        tools: [Vision.toolset],
+        hooks: [Hooks.on("pre_api_request", ({ platform }) => Effect.sync(() => void platforms.push(platform)))],
+        middleware: [
+          Middleware.llmExecution({
+            name: "seen",
+            wrap:
+              (next, { platform }) =>
+              (request) => {
+                wrapped.push(platform)
+                return next(request)
+              }
+          })
+        ]
       })
-    return Effect.gen(function*() {
-      const failed: Array<string> = []
-      yield* Effect.gen(function*() {
-        yield* Effect.flip(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(failed) }))
-        assert.strictEqual(yield* requests, 2)
-      }).pipe(Effect.provide(runtimeOf(look, Fake.text("a black pixel"), () => Effect.fail(refused))))
-      assert.deepStrictEqual(failed, ["run", "vision"])
-      const cut: Array<string> = []
-      yield* Effect.gen(function*() {
-        const fiber = yield* Effect.forkChild(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(cut) }))
-        yield* Deferred.await(reached)
-        yield* Fiber.interrupt(fiber)
-        assert.strictEqual(yield* requests, 3)
-      }).pipe(Effect.provide(runtimeOf(delegated, look, Fake.text("a black pixel"), hangs)))
-      assert.deepStrictEqual(cut, ["run", "child", "child"])
-    })
-  })
+      return Effect.gen(function* () {
+        const result = yield* Agent.run({ prompt: "Look" })
+        assert.strictEqual(result.text, "It is a pixel.")
+        const [, side, after] = fake.asked
+        assert.isTrue(side !== undefined && isSide(side))
+        const shown = side?.messages.flatMap(({ content }) =>
+          typeof content === "string" ? [content] : content.map(({ type }) => type)
+        )
+        assert.deepStrictEqual(shown, ["text", "file"])
+        assert.include(resultsOf(after), "a black pixel")
+        assert.deepStrictEqual(platforms, ["library", "auxiliary:vision", "library"])
+        assert.deepStrictEqual(wrapped, platforms)
+        assert.strictEqual(result.usage.requestCount, 3, "the side task is in the sums of the run")
+        const used = yield* Auxiliary.use(({ used }) => used)
+        assert.deepInclude(used.get("vision")?.usage, { requestCount: 1, inputTokens: 10 })
+        const store = yield* SessionStore
+        assert.strictEqual((yield* store.usageByModel(result.sessionId))[0]?.usage.requestCount, 3)
+      }).pipe(Effect.provide(runtime))
+    }
+  )
+
+  it.effect(
+    "their tokens are in the sums of a run that fails or is interrupted after them, and of the runs above",
+    () => {
+      const refused = Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" }))
+      const reached = Deferred.makeUnsafe<void>()
+      const hangs: Fake.Turn = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+      const delegated = Fake.calls(Fake.call("d1", "delegate_task", { goal: "look", toolsets: ["vision"] }))
+      const runtimeOf = (...turns: ReadonlyArray<Fake.Turn>) =>
+        Runtime.layer({ provider: providerOf(Fake.make(...turns)), tools: [Vision.toolset, Delegate.toolset] })
+      const requests = Effect.gen(function* () {
+        const store = yield* SessionStore
+        return Option.getOrThrow(yield* store.get(SessionId.make("s1"))).usage.requestCount
+      })
+      const reported = (spent: Array<string>) => (events: ReadonlyArray<RunEvent>) =>
+        Effect.sync(() => {
+          for (const event of events)
+            if (event._tag === "UsageReported") spent.push(event.origin?.replace(/^sa-.*/, "child") ?? "run")
+        })
+      return Effect.gen(function* () {
+        const failed: Array<string> = []
+        yield* Effect.gen(function* () {
+          yield* Effect.flip(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(failed) }))
+          assert.strictEqual(yield* requests, 2)
+        }).pipe(Effect.provide(runtimeOf(look, Fake.text("a black pixel"), () => Effect.fail(refused))))
+        assert.deepStrictEqual(failed, ["run", "vision"])
+        const cut: Array<string> = []
+        yield* Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(cut) }))
+          yield* Deferred.await(reached)
+          yield* Fiber.interrupt(fiber)
+          assert.strictEqual(yield* requests, 3)
+        }).pipe(Effect.provide(runtimeOf(delegated, look, Fake.text("a black pixel"), hangs)))
+        assert.deepStrictEqual(cut, ["run", "child", "child"])
+      })
+    }
+  )
 
   it.effect("an application's own side model goes before", () => {
     const fake = Fake.make(look, Fake.text("done"))
     const own = Layer.succeed(SideModel, (task) => Effect.succeed(`seen by my own ${task}`))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "Look" })
       assert.include(resultsOf(fake.asked[1]), "seen by my own vision")
-    }).pipe(Effect.provide(Runtime.layer({ provider: providerOf(fake), tools: [Vision.toolset] }).pipe(Layer.provide(own))))
+    }).pipe(
+      Effect.provide(Runtime.layer({ provider: providerOf(fake), tools: [Vision.toolset] }).pipe(Layer.provide(own)))
+    )
   })
 
   it.effect("a stand-in looks at nothing: the tool says so, and what to configure", () => {
     const scripted = Fake.make(look, Fake.text("done"))
     const offline = { ...scripted.provider, info: { ...scripted.provider.info, provider: "offline", model: "offline" } }
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "Look" })
       assert.strictEqual(scripted.asked.length, 2)
       assert.include(resultsOf(scripted.asked[1]), "Set auxiliary.vision.provider")
@@ -147,7 +162,7 @@ describe("side tasks of a runtime", () => {
 
   it.effect("the judge of smart approvals is a side task: it approves once", () => {
     const { fake, pushed, runtime } = smart(Fake.text("APPROVE"), Fake.text("done"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "Push it" })
       assert.deepStrictEqual(pushed, ["main"])
       assert.include(JSON.stringify(fake.asked[1]?.messages), "You guard a user's computer")
@@ -159,7 +174,7 @@ describe("side tasks of a runtime", () => {
   it.effect("what the judge denies does not run, and what it leaves open nobody allows here", () => {
     const denied = smart(Fake.text("DENY"), Fake.text("done"))
     const open = smart(Fake.text("ESCALATE"), Fake.text("done"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Effect.provide(Agent.run({ prompt: "Push it" }), denied.runtime)
       yield* Effect.provide(Agent.run({ prompt: "Push it" }), open.runtime)
       assert.deepStrictEqual([...denied.pushed, ...open.pushed], [])
@@ -170,7 +185,7 @@ describe("side tasks of a runtime", () => {
   it.effect("a judge of the application's own goes before", () => {
     const { pushed, runtime } = smart(Fake.text("done"))
     const judge = Layer.succeed(ApprovalJudge, { judge: () => Effect.succeed("approve" as const) })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "Push it" })
       assert.deepStrictEqual(pushed, ["main"])
     }).pipe(Effect.provide(runtime.pipe(Layer.provide(judge))))

@@ -1,4 +1,5 @@
-// Words of the sources: rules that comments cite stand beside them, comments say what a thing does, names are those of the field.
+// Words of the sources: rules that comments cite stand beside them, comments say what a thing does, names are those of
+// the field.
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -10,10 +11,11 @@ const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArr
   all.flatMap((source) => check(source).map((what) => `src/${source.path}: ${what}`))
 
 /** Comments as plain text, in order: block comments whole, line comments in groups of neighbouring lines. */
-const comments = (text: string): ReadonlyArray<string> => [
-  ...Array.from(text.matchAll(/\/\*\*?\s([\s\S]*?)\*\//g), ([, body = ""]) => body.replaceAll(/^\s*\* ?/gm, "")),
-  ...Array.from(text.matchAll(/(?:^[ \t]*\/\/.*\n)+/gm), ([lines]) => lines.replaceAll(/^\s*\/\/ ?/gm, ""))
-].map((comment) => comment.trim())
+const comments = (text: string): ReadonlyArray<string> =>
+  [
+    ...Array.from(text.matchAll(/\/\*\*?\s([\s\S]*?)\*\//g), ([, body = ""]) => body.replaceAll(/^\s*\* ?/gm, "")),
+    ...Array.from(text.matchAll(/(?:^[ \t]*\/\/.*\n)+/gm), ([lines]) => lines.replaceAll(/^\s*\/\/ ?/gm, ""))
+  ].map((comment) => comment.trim())
 
 /** Documents that a `Source:` line may name by other words than a file's name, all of them parts of the contract. */
 const titled = ["middleware", "observer", "lifecycle", "NeMo Relay", "usage", "observability", "delegation and MCP"]
@@ -44,16 +46,22 @@ const citationsIn = (text: string): ReadonlyArray<Cited> => {
   const names = Array.from(text.matchAll(documentName))
   return names.flatMap((match, index): ReadonlyArray<Cited> => {
     const document = match[1] ?? `the ${match[2]} document`
-    const after = text.slice(match.index + match[0].length, names[index + 1]?.index).replaceAll(/\([^)]*\)|"[^"]*"/g, "")
+    const after = text
+      .slice(match.index + match[0].length, names[index + 1]?.index)
+      .replaceAll(/\([^)]*\)|"[^"]*"/g, "")
     const sections = sectionsIn(after)
-    return sections.length === 0 ? [{ document, section: undefined }] : sections.map((section) => ({ document, section }))
+    return sections.length === 0
+      ? [{ document, section: undefined }]
+      : sections.map((section) => ({ document, section }))
   })
 }
 
 /** `Source:` lines of a module, each with the lines that it goes on for. */
 const citations = ({ text }: Source): ReadonlyArray<Cited> =>
   comments(text).flatMap((comment) =>
-    Array.from(comment.matchAll(/Source: ([\s\S]*?)(?:\n\n|$)/g)).flatMap(([, body = ""]) => citationsIn(body.replaceAll("\n", " ")))
+    Array.from(comment.matchAll(/Source: ([\s\S]*?)(?:\n\n|$)/g)).flatMap(([, body = ""]) =>
+      citationsIn(body.replaceAll("\n", " "))
+    )
   )
 
 /** READMEs from the folder of a module up to `src`. */
@@ -66,18 +74,24 @@ const readmes = (path: string): ReadonlyArray<string> => {
 
 /** Sections of a README below a heading that names documents, with their text. */
 const ruled = (readme: string): ReadonlyArray<{ readonly heading: string; readonly text: string }> =>
-  Array.from(readme.matchAll(/^#{2,4} (.*)\n([\s\S]*?)(?=^#{1,4} |(?![\s\S]))/gm), ([, heading = "", text = ""]) => ({ heading, text }))
+  Array.from(readme.matchAll(/^#{2,4} (.*)\n([\s\S]*?)(?=^#{1,4} |(?![\s\S]))/gm), ([, heading = "", text = ""]) => ({
+    heading,
+    text
+  }))
 
 const isStated = ({ document, section }: Cited, readme: string): boolean =>
-  ruled(readme).some(({ heading, text }) =>
-    citationsIn(heading).some((cited) => cited.document === document) && text.trim() !== "" &&
-    (section === undefined || citationsIn(heading).some((cited) => cited.document === document && cited.section === section) ||
-      sectionsIn(text).includes(section))
+  ruled(readme).some(
+    ({ heading, text }) =>
+      citationsIn(heading).some((cited) => cited.document === document) &&
+      text.trim() !== "" &&
+      (section === undefined ||
+        citationsIn(heading).some((cited) => cited.document === document && cited.section === section) ||
+        sectionsIn(text).includes(section))
   )
 
 /** String literals of a module; comments and regular expressions are passed over. */
 const strings = (text: string): ReadonlyArray<string> =>
-  Array.from(text.matchAll(tokens), ({ 0: token, groups }) => groups?.["passed"] === undefined ? token : "")
+  Array.from(text.matchAll(tokens), ({ 0: token, groups }) => (groups?.["passed"] === undefined ? token : ""))
 
 const tokens = new RegExp(
   [
@@ -91,7 +105,7 @@ const tokens = new RegExp(
 )
 
 /** Strings that are compared with what older versions wrote, so that they stay as they are. */
-const written: ReadonlyArray<string> = ["\"deletion that can not be undone (shred)\""]
+const written: ReadonlyArray<string> = ['"deletion that can not be undone (shred)"']
 
 /** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
 const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [
@@ -103,7 +117,10 @@ const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1,
 
 /** True for a module that has a role of its protocol: its folder is that of one protocol, below the folder of all. */
 const isRole = (path: string): boolean =>
-  roles.some(({ folder, names }) => path.startsWith(`${folder}/`) && path.split("/").length === 3 && names.includes(baseName(path)))
+  roles.some(
+    ({ folder, names }) =>
+      path.startsWith(`${folder}/`) && path.split("/").length === 3 && names.includes(baseName(path))
+  )
 
 /** Names that described a module by metaphor, with the names that took their places. */
 const formerNames: Readonly<Record<string, string>> = {
@@ -152,7 +169,10 @@ describe("Words", () => {
       const near = readmes(source.path)
       return citations(source)
         .filter((cited) => !near.some((readme) => isStated(cited, readme)))
-        .map(({ document, section }) => `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`)
+        .map(
+          ({ document, section }) =>
+            `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`
+        )
     })
     assert.deepStrictEqual(found, [])
   })
@@ -160,7 +180,9 @@ describe("Words", () => {
   it("comments begin with what a thing does", () => {
     const question = /^(What|Whether|Who|How|Where|Which|Why|When)\b.*/
     const found = offences(({ text }) =>
-      comments(text).flatMap((comment) => comment.split(/\n\s*\n/).flatMap((paragraph) => question.exec(paragraph)?.[0] ?? []))
+      comments(text).flatMap((comment) =>
+        comment.split(/\n\s*\n/).flatMap((paragraph) => question.exec(paragraph)?.[0] ?? [])
+      )
     )
     assert.deepStrictEqual(found, [])
   })
@@ -181,8 +203,9 @@ describe("Words", () => {
     const paths = all.map(({ path }) => `/${path.slice(0, -".ts".length)}`)
     const found = offences(({ text }) =>
       comments(text).flatMap((comment) =>
-        Array.from(comment.matchAll(/`((?:[a-z][\w-]*\/)+[A-Z]\w+)(?:\.ts)?`/g), ([, name = ""]) => name)
-          .filter((name) => !paths.some((path) => path.endsWith(`/${name}`)))
+        Array.from(comment.matchAll(/`((?:[a-z][\w-]*\/)+[A-Z]\w+)(?:\.ts)?`/g), ([, name = ""]) => name).filter(
+          (name) => !paths.some((path) => path.endsWith(`/${name}`))
+        )
       )
     )
     assert.deepStrictEqual(found, [])
@@ -191,18 +214,25 @@ describe("Words", () => {
   it("READMEs name modules that are there", () => {
     const pages = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith("README.md"))
     const paths = new Set(all.map(({ path }) => path.slice(0, -".ts".length)))
-    const words = new Set(all.flatMap(({ path, text }) => [baseName(path), ...text.match(/\b[A-Z]\w+/g) ?? []]))
+    const words = new Set(all.flatMap(({ path, text }) => [baseName(path), ...(text.match(/\b[A-Z]\w+/g) ?? [])]))
     const drawn = pages.flatMap((page) =>
       (readFileSync(join(src, page), "utf8").match(/^```\n[\s\S]*?^```$/gm) ?? [])
         .flatMap((picture) => picture.match(/\b[A-Z][a-z]+[A-Z]\w+/g) ?? [])
-        .filter((name) => !words.has(name)).map((name) => `src/${page}: ${name}`)
+        .filter((name) => !words.has(name))
+        .map((name) => `src/${page}: ${name}`)
     )
     assert.deepStrictEqual(drawn, [])
     const found = pages.flatMap((page) =>
-      Array.from(readFileSync(join(src, page), "utf8").matchAll(/`((?:[\w-]+\/)*)([A-Z]\w+)(?:\.ts)?`/g), ([, folder = "", name = ""]) => {
-        const there = folder === "" ? words.has(name) : paths.has(join(dirname(page), folder, name)) || paths.has(`${folder}${name}`)
-        return there ? [] : [`src/${page}: ${folder}${name}`]
-      }).flat()
+      Array.from(
+        readFileSync(join(src, page), "utf8").matchAll(/`((?:[\w-]+\/)*)([A-Z]\w+)(?:\.ts)?`/g),
+        ([, folder = "", name = ""]) => {
+          const there =
+            folder === ""
+              ? words.has(name)
+              : paths.has(join(dirname(page), folder, name)) || paths.has(`${folder}${name}`)
+          return there ? [] : [`src/${page}: ${folder}${name}`]
+        }
+      ).flat()
     )
     assert.deepStrictEqual(found, [])
   })
@@ -215,7 +245,10 @@ describe("Words", () => {
     for (const { path } of all) {
       if (isRole(path)) paths.get(baseName(path))?.push(path)
     }
-    assert.deepStrictEqual(Array.from(paths.values()).filter((same) => same.length > 1), [])
+    assert.deepStrictEqual(
+      Array.from(paths.values()).filter((same) => same.length > 1),
+      []
+    )
   })
 
   it("names that were replaced do not come back", () => {

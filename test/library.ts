@@ -1,6 +1,7 @@
-// `node test/library.ts DIRECTORY`: bundles the entries of the package into few files that they share, with `effect` and all other
-// packages as imports: an application loads them in half of the time of separate modules. Calls that make constants are marked
-// as pure, so that an application's bundler leaves out what it does not use. `bin.js` starts the bundled program beside it.
+// `node test/library.ts DIRECTORY`: bundles the entries of the package into few files that they share, with `effect`
+// and all other packages as imports: an application loads them in half of the time of separate modules. Calls that make
+// constants are marked as pure, so that an application's bundler leaves out what it does not use. `bin.js` starts the
+// bundled program beside it.
 import { copyFileSync, mkdirSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
@@ -14,6 +15,8 @@ mkdirSync(join(directory, "internal"), { recursive: true })
 for (const file of ["bin.js", "internal/require-node.js"]) copyFileSync(join(root, "src", file), join(directory, file))
 
 const bundle = await rolldown(packageOptions)
-const { output } = await bundle.write({ ...await outputOptions(), dir: directory })
+const { output } = await bundle.write({ ...(await outputOptions()), dir: directory })
 await bundle.close()
-process.stdout.write(`${relative(root, directory) || directory}: ${output.filter(({ type }) => type === "chunk").length} files\n`)
+process.stdout.write(
+  `${relative(root, directory) || directory}: ${output.filter(({ type }) => type === "chunk").length} files\n`
+)

@@ -1,8 +1,18 @@
-// `npm run test:package`: what `npm pack` makes installs into an empty folder, is weighed, and is used there without the checkout: the
-// program, every entry imported, type-checked under strict settings, and bundled by esbuild and rolldown. It needs the package registry
-// and some minutes, so it stands beside the tests.
+// `npm run test:package`: what `npm pack` makes installs into an empty folder, is weighed, and is used there without
+// the checkout: the program, every entry imported, type-checked under strict settings, and bundled by esbuild and
+// rolldown. It needs the package registry and some minutes, so it stands beside the tests.
 import { execFileSync } from "node:child_process"
-import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -40,33 +50,61 @@ const weigh = (path: string): number => {
 }
 
 const packagesIn = (modules: string): number =>
-  readdirSync(modules).filter((name) => !name.startsWith(".")).reduce((sum, name) => sum + (name.startsWith("@") ? readdirSync(join(modules, name)).length : 1), 0)
+  readdirSync(modules)
+    .filter((name) => !name.startsWith("."))
+    .reduce((sum, name) => sum + (name.startsWith("@") ? readdirSync(join(modules, name)).length : 1), 0)
 
 /** Checks that a page says a figure, but for a few per cent. */
 const says = (page: string, pattern: RegExp, actual: ReadonlyArray<number>): void => {
-  const said = pattern.exec(readFileSync(join(root, page), "utf8"))?.slice(1).map(Number) ?? []
-  const isNear = said.length === actual.length && actual.every((figure, index) => Math.abs(figure - (said[index] ?? 0)) <= figure * 0.04)
-  holds(`${page} says what was measured`, isNear, `${said.join(", ")} beside ${actual.map((figure) => figure.toFixed(2)).join(", ")}`)
+  const said =
+    pattern
+      .exec(readFileSync(join(root, page), "utf8"))
+      ?.slice(1)
+      .map(Number) ?? []
+  const isNear =
+    said.length === actual.length &&
+    actual.every((figure, index) => Math.abs(figure - (said[index] ?? 0)) <= figure * 0.04)
+  holds(
+    `${page} says what was measured`,
+    isNear,
+    `${said.join(", ")} beside ${actual.map((figure) => figure.toFixed(2)).join(", ")}`
+  )
 }
 
 const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
 
 const tsc = join(root, "node_modules/typescript/bin/tsc")
 const checked = (resolution: "bundler" | "nodenext", files: ReadonlyArray<string>): string => {
-  write("tsconfig.json", JSON.stringify({
-    compilerOptions: {
-      target: "ES2024", module: resolution === "bundler" ? "ESNext" : "NodeNext", moduleResolution: resolution, strict: true, exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true, verbatimModuleSyntax: true, skipLibCheck: true, noEmit: true, lib: ["ES2024", "ESNext.Disposable", "DOM"], types: []
-    },
-    files
-  }))
+  write(
+    "tsconfig.json",
+    JSON.stringify({
+      compilerOptions: {
+        target: "ES2024",
+        module: resolution === "bundler" ? "ESNext" : "NodeNext",
+        moduleResolution: resolution,
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        verbatimModuleSyntax: true,
+        skipLibCheck: true,
+        noEmit: true,
+        lib: ["ES2024", "ESNext.Disposable", "DOM"],
+        types: []
+      },
+      files
+    })
+  )
   return run(process.execPath, [tsc, "-p", folder], folder)
 }
 
 /** A consumer of each entry: it has values, and its types hold. */
 const consumers = entries().map(({ specifier }, index) => {
   const name = `entry-${index}.ts`
-  return { specifier, name, text: `import * as Entry from "${specifier}"\nexport const names: ReadonlyArray<string> = Object.keys(Entry)\nif (names.length === 0) throw new Error("nothing is exported")\n` }
+  return {
+    specifier,
+    name,
+    text: `import * as Entry from "${specifier}"\nexport const names: ReadonlyArray<string> = Object.keys(Entry)\nif (names.length === 0) throw new Error("nothing is exported")\n`
+  }
 })
 
 const embed = `import * as Effect from "effect/Effect"
@@ -104,7 +142,8 @@ console.log(typeof new OpenAI({ apiKey: "k" }).chat.completions.create)
 `
 const programs = { embed, promise, suites, lean } as const
 
-const missingSdk = "model claude-sonnet-4-6 needs the package @anthropic-ai/sdk, which is not installed: npm install @anthropic-ai/sdk"
+const missingSdk =
+  "model claude-sonnet-4-6 needs the package @anthropic-ai/sdk, which is not installed: npm install @anthropic-ai/sdk"
 const printed: Readonly<Record<keyof typeof programs, string>> = {
   embed: "embedded\n",
   promise: `promised\n${missingSdk}\n`,
@@ -124,12 +163,14 @@ const read = (metafile: string, entry: string): { readonly first: number; readon
   const visit = (path: string): void => {
     if (first.has(path)) return
     first.add(path)
-    for (const one of outputs[path]?.imports ?? []) if (one.kind === "import-statement" && one.external !== true) visit(one.path)
+    for (const one of outputs[path]?.imports ?? [])
+      if (one.kind === "import-statement" && one.external !== true) visit(one.path)
   }
   const begun = Object.keys(outputs).find((path) => outputs[path]?.entryPoint === entry)
   if (begun === undefined) throw new Error(`${entry} is in no file of the bundle`)
   visit(begun)
-  const sum = (paths: Iterable<string>): number => Array.from(paths).reduce((total, path) => total + (outputs[path]?.bytes ?? 0), 0)
+  const sum = (paths: Iterable<string>): number =>
+    Array.from(paths).reduce((total, path) => total + (outputs[path]?.bytes ?? 0), 0)
   return { first: sum(first), all: sum(Object.keys(outputs)) }
 }
 
@@ -141,12 +182,20 @@ try {
   const modules = join(folder, "node_modules")
   const megabytes = weigh(modules) / 1_048_576
   const packages = packagesIn(modules)
-  holds("it is installed in less than half of what it weighed (216 MB, 82 packages)", megabytes < 101 && packages <= 41, `${megabytes.toFixed(0)} MB, ${packages} packages, packed ${(statSync(join(folder, tarball)).size / 1_000_000).toFixed(1)} MB`)
+  holds(
+    "it is installed in less than half of what it weighed (216 MB, 82 packages)",
+    megabytes < 101 && packages <= 41,
+    `${megabytes.toFixed(0)} MB, ${packages} packages, packed ${(statSync(join(folder, tarball)).size / 1_000_000).toFixed(1)} MB`
+  )
 
   says("README.md", /It weighs (\d+) MB in (\d+) packages/, [megabytes, packages])
 
   const maps = checkDeclarationMaps(join(modules, "hermes-effect"))
-  holds("every declaration leads to its lines in the sources of the package", maps.count > 300 && maps.faults.length === 0, maps.faults.slice(0, 5).join("; ") || `${maps.count} declarations`)
+  holds(
+    "every declaration leads to its lines in the sources of the package",
+    maps.count > 300 && maps.faults.length === 0,
+    maps.faults.slice(0, 5).join("; ") || `${maps.count} declarations`
+  )
 
   const bin = join(modules, ".bin/hermes")
   expect("the program answers", run(process.execPath, [bin, "chat", "-Q", "-q", "Reply exactly ok"], folder), "ok\n")
@@ -154,25 +203,76 @@ try {
   for (const { name, text } of consumers) write(name, text)
   for (const [name, text] of Object.entries(programs)) write(`${name}.ts`, text)
   write("sdk.js", sdk)
-  for (const name of ["embed", "promise", "suites"] as const) expect(`an application runs it: ${name}`, run(process.execPath, [`${name}.ts`], folder), printed[name])
-  const schemas = readdirSync(join(modules, "hermes-effect/dist/schemas"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".json")).toSorted()
-  write("schemas.js", schemas.map((name) => `{ const { default: schema } = await import("hermes-effect/schemas/${name.replaceAll("\\", "/")}", { with: { type: "json" } }); console.log(schema.$schema) }\n`).join(""))
+  for (const name of ["embed", "promise", "suites"] as const)
+    expect(`an application runs it: ${name}`, run(process.execPath, [`${name}.ts`], folder), printed[name])
+  const schemas = readdirSync(join(modules, "hermes-effect/dist/schemas"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".json"))
+    .toSorted()
+  write(
+    "schemas.js",
+    schemas
+      .map(
+        (name) =>
+          `{ const { default: schema } = await import("hermes-effect/schemas/${name.replaceAll("\\", "/")}", { with: { type: "json" } }); console.log(schema.$schema) }\n`
+      )
+      .join("")
+  )
   const dialects = new Set(run(process.execPath, ["schemas.js"], folder).trim().split("\n"))
-  holds("every JSON Schema is imported", schemas.length > 20 && dialects.size === 1, `${schemas.length} of ${Array.from(dialects).join(", ")}`)
-  write("all.js", consumers.map(({ name }) => `await import("./${name}")\n`).join("") +
-    "const refused = await import('hermes-effect/internal/Assembly').then(() => 'imported', ({ code }) => code)\nconsole.log(refused)\n")
-  expect("every entry is imported, and nothing else", run(process.execPath, ["all.js"], folder), "ERR_PACKAGE_PATH_NOT_EXPORTED\n")
+  holds(
+    "every JSON Schema is imported",
+    schemas.length > 20 && dialects.size === 1,
+    `${schemas.length} of ${Array.from(dialects).join(", ")}`
+  )
+  write(
+    "all.js",
+    consumers.map(({ name }) => `await import("./${name}")\n`).join("") +
+      "const refused = await import('hermes-effect/internal/Assembly').then(() => 'imported', ({ code }) => code)\nconsole.log(refused)\n"
+  )
+  expect(
+    "every entry is imported, and nothing else",
+    run(process.execPath, ["all.js"], folder),
+    "ERR_PACKAGE_PATH_NOT_EXPORTED\n"
+  )
 
-  run("npm", ["install", "--silent", "--no-audit", "--no-fund", `openai@${JSON.parse(readFileSync(join(root, "package.json"), "utf8")).devDependencies.openai}`, `esbuild@${esbuildVersion}`], folder)
+  run(
+    "npm",
+    [
+      "install",
+      "--silent",
+      "--no-audit",
+      "--no-fund",
+      `openai@${JSON.parse(readFileSync(join(root, "package.json"), "utf8")).devDependencies.openai}`,
+      `esbuild@${esbuildVersion}`
+    ],
+    folder
+  )
   expect("an application runs it: lean", run(process.execPath, ["lean.ts"], folder), printed.lean)
   const typed = [...consumers.map(({ name }) => name), ...Object.keys(programs).map((name) => `${name}.ts`)]
-  for (const resolution of ["nodenext", "bundler"] as const) expect(`strict types hold (${resolution})`, checked(resolution, typed), "")
+  for (const resolution of ["nodenext", "bundler"] as const)
+    expect(`strict types hold (${resolution})`, checked(resolution, typed), "")
 
-  // Packages that are CommonJS, such as undici, ask for parts of Node by `require`, which esbuild leaves out of ES modules.
-  const banner = "--banner:js=import { createRequire as requireOfNode } from 'node:module'; const require = requireOfNode(import.meta.url);"
+  // Packages that are CommonJS, such as undici, ask for parts of Node by `require`, which esbuild leaves out of ES
+  // modules.
+  const banner =
+    "--banner:js=import { createRequire as requireOfNode } from 'node:module'; const require = requireOfNode(import.meta.url);"
   const esbuild = join(modules, "esbuild/bin/esbuild")
   const bundled = (files: ReadonlyArray<string>, out: string): void =>
-    void run(esbuild, [...files, "--bundle", "--minify", "--splitting", "--platform=node", "--format=esm", "--log-level=error", banner, `--outdir=${out}`, `--metafile=${out}.json`], folder)
+    void run(
+      esbuild,
+      [
+        ...files,
+        "--bundle",
+        "--minify",
+        "--splitting",
+        "--platform=node",
+        "--format=esm",
+        "--log-level=error",
+        banner,
+        `--outdir=${out}`,
+        `--metafile=${out}.json`
+      ],
+      folder
+    )
   bundled([...typed, "sdk.js"], "esbuild")
   holds("esbuild bundles every entry", true, `${consumers.length} entries`)
   // Outside of the folder, a bundle finds nothing that is not in it.
@@ -181,10 +281,15 @@ try {
     rmSync(elsewhere, { recursive: true, force: true })
     mkdirSync(join(elsewhere, "node_modules"), { recursive: true })
     cpSync(join(folder, out), join(elsewhere, out), { recursive: true })
-    writeFileSync(join(elsewhere, "package.json"), "{ \"type\": \"module\" }")
+    writeFileSync(join(elsewhere, "package.json"), '{ "type": "module" }')
     run("mv", [modules, join(folder, "hidden")], folder)
     try {
-      for (const name of ["embed", "promise", "lean"] as const) expect(`its bundle by ${out} runs alone: ${name}`, run(process.execPath, [join(elsewhere, out, `${name}.js`)], elsewhere), printed[name])
+      for (const name of ["embed", "promise", "lean"] as const)
+        expect(
+          `its bundle by ${out} runs alone: ${name}`,
+          run(process.execPath, [join(elsewhere, out, `${name}.js`)], elsewhere),
+          printed[name]
+        )
     } finally {
       run("mv", [join(folder, "hidden"), modules], folder)
     }
@@ -192,7 +297,12 @@ try {
   isolated("esbuild")
 
   const { rolldown }: typeof import("rolldown") = await import(createRequire(import.meta.url).resolve("rolldown"))
-  const build = await rolldown({ cwd: folder, platform: "node", input: Object.fromEntries(typed.map((name) => [name.slice(0, -".ts".length), join(folder, name)])), onLog: () => {} })
+  const build = await rolldown({
+    cwd: folder,
+    platform: "node",
+    input: Object.fromEntries(typed.map((name) => [name.slice(0, -".ts".length), join(folder, name)])),
+    onLog: () => {}
+  })
   await build.write({ dir: join(folder, "rolldown"), format: "esm", minify: true })
   await build.close()
   holds("rolldown bundles every entry", true, `${consumers.length} entries`)
@@ -209,7 +319,10 @@ try {
     ratio <= 1.5,
     `minified ${kilobytes(own.first)} to ${kilobytes(plain.all)}: ${ratio.toFixed(2)} ×; ${kilobytes(own.all)} with all that it may load`
   )
-  says("scratchpad/guides/embedding.md", /is (\d+) kB minified[^.]*?, (\d\.\d+) times the SDK/, [own.first / 1000, ratio])
+  says("scratchpad/guides/embedding.md", /is (\d+) kB minified[^.]*?, (\d\.\d+) times the SDK/, [
+    own.first / 1000,
+    ratio
+  ])
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

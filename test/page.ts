@@ -1,5 +1,6 @@
-// `npm run build:page`: bundles the page of a run and the studio, script and style each, into the modules of `dist/pages`, which
-// sources import as `#pages/trace` and `#pages/studio`. Tests and checks build them when they begin.
+// `npm run build:page`: bundles the page of a run and the studio, script and style each, into the modules of
+// `dist/pages`, which sources import as `#pages/trace` and `#pages/studio`. Tests and checks build them when they
+// begin.
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { rolldown } from "rolldown"
@@ -53,7 +54,9 @@ export const generatePage = async ({ entry, notices, styles }: Bundle): Promise<
     experimental: { attachDebugInfo: "none" }
   })
   try {
-    const { output: [chunk, ...others] } = await bundle.generate({ format: "iife", strict: true, comments: false })
+    const {
+      output: [chunk, ...others]
+    } = await bundle.generate({ format: "iife", strict: true, comments: false })
     if (others.length > 0 || chunk.imports.length > 0) throw new Error("the page has to be one script without imports")
     const style = styles.map((path) => readFileSync(path, "utf8")).join("\n")
     const script = `\n${notices.map(formatNotice).join("")}${chunk.code.trim()}\n`

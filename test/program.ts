@@ -1,6 +1,7 @@
-// `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program, `index.js` and `entry/` the
-// package as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
-// scripts of `test/support` named behind it are bundled with it. A start takes half the time of one from separate modules.
+// `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program,
+// `index.js` and `entry/` the package as plugins import it, `shared/` every public module of `effect` and
+// `@effect/platform-node` as the program itself runs on it. The scripts of `test/support` named behind it are bundled
+// with it. A start takes half the time of one from separate modules.
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
@@ -12,7 +13,10 @@ import { root } from "./support/sources.ts"
 const modules = join(root, "node_modules")
 /** What tests import comes from the installed package: it is no part of a program. */
 const packaged = entries().filter(({ name }) => name !== "entry/testing")
-const inputs = { main: join(root, "src/main.ts"), ...Object.fromEntries(packaged.map(({ name, source }) => [name, source])) }
+const inputs = {
+  main: join(root, "src/main.ts"),
+  ...Object.fromEntries(packaged.map(({ name, source }) => [name, source]))
+}
 const options: InputOptions = {
   cwd: root,
   platform: "node",
@@ -27,16 +31,22 @@ const options: InputOptions = {
 /** Packages of which plugins get the copy that the program runs on. */
 const sharedPackages = ["effect", "@effect/platform-node", "@effect/platform-node-shared"]
 
-/** Modules for tests, and those that hold the pages of API documentation (5 MB). A plugin that imports one gets the installed copy. */
-const isLeftOut = (name: string): boolean => /(?:^|\/)internal\/|^testing\/|^http-api\/(?:index|HttpApi(?:Scalar|Swagger))\.js$/.test(name)
+/**
+ * Modules for tests, and those that hold the pages of API documentation (5 MB). A plugin that imports one gets the
+ * installed copy.
+ */
+const isLeftOut = (name: string): boolean =>
+  /(?:^|\/)internal\/|^testing\/|^http-api\/(?:index|HttpApi(?:Scalar|Swagger))\.js$/.test(name)
 
 const sharedModules = (): Readonly<Record<string, string>> =>
-  Object.fromEntries(sharedPackages.flatMap((name) => {
-    const folder = join(modules, name, "dist")
-    return readdirSync(folder, { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".js") && !isLeftOut(file))
-      .map((file) => [`shared/${name}/${file.slice(0, -".js".length)}`, join(folder, file)] as const)
-  }))
+  Object.fromEntries(
+    sharedPackages.flatMap((name) => {
+      const folder = join(modules, name, "dist")
+      return readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".js") && !isLeftOut(file))
+        .map((file) => [`shared/${name}/${file.slice(0, -".js".length)}`, join(folder, file)] as const)
+    })
+  )
 
 interface Group {
   readonly name: string
@@ -49,16 +59,35 @@ const startModule = join(root, "src/cli/internal/Start.ts")
 const versionModule = join(root, "src/domain/Version.ts")
 /** What a prompt loads besides, each module where it is first used. */
 const queryModules = [
-  "cli/ChatCommand", "cli/SingleQuery", "Runtime", "routing/RoutedModelRouter", "routing/PoolStore", "routing/RateGuard",
-  "routing/catalogue/EndpointMemory", "tool/approval/ApprovalOrder", "tool/builtin/Files", "tool/builtin/Terminal",
-  "tool/builtin/Todo", "tool/builtin/Delegate", "tool/builtin/Web", "tool/builtin/SearchProvider", "tool/builtin/Vision",
-  "tool/builtin/SessionSearchTool", "tool/builtin/Clarify", "tool/builtin/ExecuteCode", "tool/builtin/CronJob",
-  "tool/builtin/SkillTools", "tool/builtin/MemoryTool", "environment/Sandbox", "environment/SandboxProbe", "session/sqlite/SqliteStore"
+  "cli/ChatCommand",
+  "cli/SingleQuery",
+  "Runtime",
+  "routing/RoutedModelRouter",
+  "routing/PoolStore",
+  "routing/RateGuard",
+  "routing/catalogue/EndpointMemory",
+  "tool/approval/ApprovalOrder",
+  "tool/builtin/Files",
+  "tool/builtin/Terminal",
+  "tool/builtin/Todo",
+  "tool/builtin/Delegate",
+  "tool/builtin/Web",
+  "tool/builtin/SearchProvider",
+  "tool/builtin/Vision",
+  "tool/builtin/SessionSearchTool",
+  "tool/builtin/Clarify",
+  "tool/builtin/ExecuteCode",
+  "tool/builtin/CronJob",
+  "tool/builtin/SkillTools",
+  "tool/builtin/MemoryTool",
+  "environment/Sandbox",
+  "environment/SandboxProbe",
+  "session/sqlite/SqliteStore"
 ].map((name) => join(root, `src/${name}.ts`))
 
 /**
- * What every command loads is one file, what many parts of the program use besides is one each for `effect` and for the rest: a start
- * takes as long as there are files to load and modules in them to run.
+ * What every command loads is one file, what many parts of the program use besides is one each for `effect` and for the
+ * rest: a start takes as long as there are files to load and modules in them to run.
  */
 const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
   const { imports } = await importsOfModules({ ...options, input: inputs })
@@ -72,7 +101,7 @@ const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
   const start = closureOf([startModule], imports)
   const shared = groups.map(({ name }) => ({
     name,
-    modules: new Set(output.flatMap((part) => part.type === "chunk" && part.name === name ? part.moduleIds : []))
+    modules: new Set(output.flatMap((part) => (part.type === "chunk" && part.name === name ? part.moduleIds : [])))
   }))
   // The first group that a module is in has it.
   return [
@@ -91,14 +120,21 @@ const packageOf = (module: string): string | undefined => {
 
 /** Notices of the packages in the bundle, which their licences want kept. */
 const notices = (chunks: ReadonlyArray<OutputChunk>): string => {
-  const folders = new Set(chunks.flatMap(({ moduleIds }) => moduleIds.map(packageOf).filter((folder) => folder !== undefined)))
-  return [...folders].filter((folder) => existsSync(join(folder, "package.json"))).toSorted().map((folder) => {
-    const { license, name, version }: { readonly name: string; readonly version: string; readonly license?: string } = JSON.parse(
-      readFileSync(join(folder, "package.json"), "utf8")
-    )
-    const texts = readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice)/i.test(file)).map((file) => readFileSync(join(folder, file), "utf8").trim())
-    return [`${name} ${version} (${license ?? "licence in its package"})`, ...texts].join("\n\n")
-  }).join(`\n\n${"-".repeat(80)}\n\n`)
+  const folders = new Set(
+    chunks.flatMap(({ moduleIds }) => moduleIds.map(packageOf).filter((folder) => folder !== undefined))
+  )
+  return [...folders]
+    .filter((folder) => existsSync(join(folder, "package.json")))
+    .toSorted()
+    .map((folder) => {
+      const { license, name, version }: { readonly name: string; readonly version: string; readonly license?: string } =
+        JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+      const texts = readdirSync(folder)
+        .filter((file) => /^(?:licen[cs]e|notice)/i.test(file))
+        .map((file) => readFileSync(join(folder, file), "utf8").trim())
+      return [`${name} ${version} (${license ?? "licence in its package"})`, ...texts].join("\n\n")
+    })
+    .join(`\n\n${"-".repeat(80)}\n\n`)
 }
 
 const [directory, ...scripts] = process.argv.slice(2)
@@ -116,18 +152,31 @@ const bundle = await rolldown({
 const { output } = await bundle.write({
   dir: unfinished,
   format: "esm",
-  // Names of functions and classes stay for the lines of errors and for what reads them; comments, half of what `effect` ships, go.
+  // Names of functions and classes stay for the lines of errors and for what reads them; comments, half of what
+  // `effect` ships, go.
   minify: { compress: false, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
-  codeSplitting: { groups: groups.map(({ modules, name }, at) => ({ name, test: (id) => modules.has(id), priority: groups.length - at })) }
+  codeSplitting: {
+    groups: groups.map(({ modules, name }, at) => ({
+      name,
+      test: (id) => modules.has(id),
+      priority: groups.length - at
+    }))
+  }
 })
 await bundle.close()
 const chunks = output.filter((part) => part.type === "chunk")
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
 /** What `main.js` prints for `--help` without loading the commands. */
 const helpWith = (env: Readonly<Record<string, string>>): string =>
-  execFileSync(process.execPath, [join(unfinished, "main.js"), "--help"], { encoding: "utf8", env: { ...env, NODE_DISABLE_COMPILE_CACHE: "1" } })
-writeFileSync(join(unfinished, "help.json"), JSON.stringify({ plain: helpWith({ NO_COLOR: "1" }), colored: helpWith({ FORCE_COLOR: "1" }) }))
+  execFileSync(process.execPath, [join(unfinished, "main.js"), "--help"], {
+    encoding: "utf8",
+    env: { ...env, NODE_DISABLE_COMPILE_CACHE: "1" }
+  })
+writeFileSync(
+  join(unfinished, "help.json"),
+  JSON.stringify({ plain: helpWith({ NO_COLOR: "1" }), colored: helpWith({ FORCE_COLOR: "1" }) })
+)
 rmSync(directory, { recursive: true, force: true })
 renameSync(unfinished, directory)
 process.stdout.write(`${relative(root, directory) || directory}: ${chunks.length} files\n`)

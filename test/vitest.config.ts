@@ -2,10 +2,14 @@ import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
 /** Files that a process has to themselves: they look at what belongs to a whole process, or change it for good. */
-const alone = ["test/RouteWire.test.ts", "test/agent/PicturesWithoutSharp.wire.test.ts", "test/platform/HttpTransport.test.ts"]
+const alone = [
+  "test/RouteWire.test.ts",
+  "test/agent/PicturesWithoutSharp.wire.test.ts",
+  "test/platform/HttpTransport.test.ts"
+]
 
-// What Node compiled is kept for the next process: files of tests and the scripts that they start load the same modules again
-// and again. A program under test keeps its own, as it does for a user.
+// What Node compiled is kept for the next process: files of tests and the scripts that they start load the same modules
+// again and again. A program under test keeps its own, as it does for a user.
 process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/node-compile", import.meta.url).pathname
 
 export default defineConfig({
@@ -19,12 +23,10 @@ export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
     projects: [
+      { extends: true, test: { name: "alone", include: alone, setupFiles: ["test/support/setup.ts"] } },
       {
-        extends: true,
-        test: { name: "alone", include: alone, setupFiles: ["test/support/setup.ts"] }
-      },
-      {
-        // Files share a process and its modules, one after another: to load them again for each file takes as long as the tests.
+        // Files share a process and its modules, one after another: to load them again for each file takes as long as
+        // the tests.
         extends: true,
         test: {
           name: "main",
@@ -37,7 +39,9 @@ export default defineConfig({
       {
         // Over a native library, which lets a process have one configuration at a time: a process for each file.
         extends: true,
-        resolve: { alias: { "nemo-relay-node": new URL("relay/node_modules/nemo-relay-node/index.js", import.meta.url).pathname } },
+        resolve: {
+          alias: { "nemo-relay-node": new URL("relay/node_modules/nemo-relay-node/index.js", import.meta.url).pathname }
+        },
         test: {
           name: "relay",
           include: ["test/relay/*.test.ts"],
@@ -51,8 +55,8 @@ export default defineConfig({
     pool: "forks",
     // Many tests wait for programs that they start: more of them than there are processors keep those at work.
     maxWorkers: availableParallelism() + 2,
-    // Where nobody looks on, a test of a started program that a stalled machine disturbed is looked at once more; the report
-    // names it as retried. A developer's run has no second look.
+    // Where nobody looks on, a test of a started program that a stalled machine disturbed is looked at once more; the
+    // report names it as retried. A developer's run has no second look.
     retry: process.env["CI"] === undefined ? 0 : 1,
     // For what hangs, and for nothing else: on a busy machine everything takes ten times as long.
     testTimeout: 300_000,

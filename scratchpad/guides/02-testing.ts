@@ -9,7 +9,7 @@ const model = Scripted.layer([
   Scripted.fail(new AiError.InternalProviderError({ description: "overloaded" }))
 ])
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const { text } = yield* Agent.run({ prompt: "Do it." })
   const error = yield* Effect.flip(Agent.run({ prompt: "Do it again." }))
   const { calls } = yield* Scripted.Inspection

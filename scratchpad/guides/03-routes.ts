@@ -4,7 +4,12 @@ import { Agent, type RunEvent, Runtime } from "../../src/index.ts"
 
 // Nothing listens at the first address.
 const routes = [
-  { provider: "custom", model: "large", baseUrl: "http://127.0.0.1:9/v1", apiKey: [Redacted.make("key-1"), Redacted.make("key-2")] },
+  {
+    provider: "custom",
+    model: "large",
+    baseUrl: "http://127.0.0.1:9/v1",
+    apiKey: [Redacted.make("key-1"), Redacted.make("key-2")]
+  },
   { provider: "offline", model: "offline" }
 ]
 

@@ -24,13 +24,19 @@ const bank = Toolset.make(
   "bank",
   toolkit,
   toolkit.toLayer({
-    balance: ({ account }) => account === "mine" ? Effect.succeed({ euros: 100 }) : Effect.fail({ error: `no account "${account}"` }),
+    balance: ({ account }) =>
+      account === "mine" ? Effect.succeed({ euros: 100 }) : Effect.fail({ error: `no account "${account}"` }),
     transfer: ({ euros, to }) => Effect.as(ToolContext.ToolContext, `${euros} euros sent to ${to}`)
   })
 )
 
 const provider = Scripted.layer([
-  Scripted.complete({ toolCalls: [{ name: "balance", params: { account: "yours" } }, { name: "transfer", params: { to: "Ann", euros: 5 } }] }),
+  Scripted.complete({
+    toolCalls: [
+      { name: "balance", params: { account: "yours" } },
+      { name: "transfer", params: { to: "Ann", euros: 5 } }
+    ]
+  }),
   Scripted.complete({ toolCalls: [{ name: "transfer", params: { to: "Bob", euros: 5000 } }] }),
   Scripted.complete("Done.")
 ])

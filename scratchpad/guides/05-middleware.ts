@@ -4,17 +4,20 @@ import { Agent, Files, Middleware, Runtime } from "../../src/index.ts"
 // Rewrites the request of every attempt.
 const cool = Middleware.llmRequest({
   name: "cool",
-  rewrite: (request) => Effect.succeed(Middleware.replacePayload({ ...request, temperature: 0 }, { reason: "same answers" }))
+  rewrite: (request) =>
+    Effect.succeed(Middleware.replacePayload({ ...request, temperature: 0 }, { reason: "same answers" }))
 })
 
 // Wraps every tool call: before it, around it, after it.
 const log = Middleware.toolExecution({
   name: "log",
-  wrap: (next, { toolName }) => (args) =>
-    next(args).pipe(
-      Effect.tap(() => Effect.sync(() => console.log(`${toolName} done`))),
-      Effect.withSpan("my tools")
-    )
+  wrap:
+    (next, { toolName }) =>
+    (args) =>
+      next(args).pipe(
+        Effect.tap(() => Effect.sync(() => console.log(`${toolName} done`))),
+        Effect.withSpan("my tools")
+      )
 })
 
 // A policy: when it fails by itself, the call fails too.

@@ -2,10 +2,13 @@ import * as Effect from "effect/Effect"
 import { Agent, Files, Hooks, Runtime } from "../../src/index.ts"
 
 // An observer. It cannot change the run: its failure or slowness is one warning.
-const audit = Hooks.observer({ label: "audit", mode: "queued" }, {
-  post_tool_call: ({ status, tool_name }) => Effect.sync(() => console.log(`${tool_name}: ${status}`)),
-  on_session_end: ({ completed }) => Effect.sync(() => console.log(`completed: ${completed}`))
-})
+const audit = Hooks.observer(
+  { label: "audit", mode: "queued" },
+  {
+    post_tool_call: ({ status, tool_name }) => Effect.sync(() => console.log(`${tool_name}: ${status}`)),
+    on_session_end: ({ completed }) => Effect.sync(() => console.log(`completed: ${completed}`))
+  }
+)
 
 // A hook that may answer: the first block wins. `onFailure: "closed"` makes a failure of its own a refusal.
 const guard = Hooks.on(
@@ -13,7 +16,7 @@ const guard = Hooks.on(
   ({ args, tool_name }) =>
     Effect.succeed(
       tool_name === "read_file" && String(args["path"]).endsWith("package.json")
-        ? { action: "block", message: "package.json is private" } as const
+        ? ({ action: "block", message: "package.json is private" } as const)
         : undefined
     ),
   { onFailure: "closed" }

@@ -10,12 +10,14 @@ const toolkit = Toolkit.make(Count)
 // Built once, within a scope: what it acquires is released when the plugin is unloaded.
 const counter = Plugin.make({
   name: "counter",
-  build: Effect.gen(function*() {
+  build: Effect.gen(function* () {
     let calls = 0
     yield* Effect.addFinalizer(() => Effect.sync(() => console.log(`${calls} call`)))
     return {
       tools: [Toolset.make("counter", toolkit, toolkit.toLayer({ count: () => Effect.sync(() => ++calls) }))],
-      hooks: [Hooks.on("post_tool_call", ({ result }) => Effect.sync(() => console.log(`result: ${JSON.stringify(result)}`)))]
+      hooks: [
+        Hooks.on("post_tool_call", ({ result }) => Effect.sync(() => console.log(`result: ${JSON.stringify(result)}`)))
+      ]
     }
   })
 })

@@ -11,11 +11,13 @@ const outcome = (name: string, middleware: Middleware.LlmExecution | Middleware.
   Agent.run({ prompt: "Say hello." }).pipe(
     Effect.match({ onSuccess: ({ text }) => text, onFailure: ({ message }) => message }),
     Effect.map((text) => console.log(`${name}: ${text}`)),
-    Effect.provide(Runtime.layer({
-      provider: Scripted.layer([overloaded, Scripted.complete("hello")]),
-      retry: { maxAttempts: 1 },
-      middleware: [middleware]
-    })),
+    Effect.provide(
+      Runtime.layer({
+        provider: Scripted.layer([overloaded, Scripted.complete("hello")]),
+        retry: { maxAttempts: 1 },
+        middleware: [middleware]
+      })
+    ),
     Effect.provide(Logger.layer([]))
   )
 
@@ -29,8 +31,11 @@ const veto = Middleware.llmExecution({
 const translation = Middleware.llmExecution({
   name: "translation",
   wrap: (next) => (request) =>
-    next(request).pipe(Effect.catchTag("AiError", ({ reason }) =>
-      Effect.fail(new AgentError.ExecutionBlocked({ reason: `the model is away (${reason._tag})`, metadata: {} }))))
+    next(request).pipe(
+      Effect.catchTag("AiError", ({ reason }) =>
+        Effect.fail(new AgentError.ExecutionBlocked({ reason: `the model is away (${reason._tag})`, metadata: {} }))
+      )
+    )
 })
 
 // A fault of its own, after `next`: one warning, and what came from below stands.
@@ -42,13 +47,15 @@ const open = Middleware.wrapModelCall({
 // The same of a policy.
 const closed = Middleware.wrapModelCall({ name: "closed", onFailure: "closed", wrap: () => () => Effect.die("a bug") })
 
-await Effect.runPromise(Effect.all([
-  outcome("veto", veto),
-  outcome("translation", translation),
-  outcome("open", open),
-  outcome("closed", closed),
-  outcome("retry", Retry.modelCalls({ schedule: Schedule.forever }))
-]))
+await Effect.runPromise(
+  Effect.all([
+    outcome("veto", veto),
+    outcome("translation", translation),
+    outcome("open", open),
+    outcome("closed", closed),
+    outcome("retry", Retry.modelCalls({ schedule: Schedule.forever }))
+  ])
+)
 // => veto: blocked by middleware: no calls on Sundays
 // => translation: blocked by middleware: the model is away (InternalProviderError)
 // => open: Scripted.execute: Internal provider error: overloaded

@@ -2,7 +2,17 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
-  Compaction, EpisodeExport, Episodes, EpisodeStore, Files, RolloutCapture, RolloutEnvironment, RolloutGroup, RolloutSettings, Runtime, Scripted
+  Compaction,
+  EpisodeExport,
+  Episodes,
+  EpisodeStore,
+  Files,
+  RolloutCapture,
+  RolloutEnvironment,
+  RolloutGroup,
+  RolloutSettings,
+  Runtime,
+  Scripted
 } from "../../src/index.ts"
 
 interface Task {
@@ -10,7 +20,8 @@ interface Task {
   readonly wanted: string
 }
 
-// An environment: the next task, its prompt, and what the work is worth. The reward looks at the files that the agent left.
+// An environment: the next task, its prompt, and what the work is worth. The reward looks at the files that the agent
+// left.
 const environment = RolloutEnvironment.make<Task>({
   name: "writing",
   toolsets: ["file"],
@@ -21,17 +32,22 @@ const environment = RolloutEnvironment.make<Task>({
 })
 
 // The same model and loop as everywhere: here it writes what is wanted once, and something else the other time.
-const write = (content: string) => Scripted.complete({ toolCalls: [{ name: "write_file", params: { path: "out.txt", content } }] })
+const write = (content: string) =>
+  Scripted.complete({ toolCalls: [{ name: "write_file", params: { path: "out.txt", content } }] })
 const provider = Scripted.layer([write("blue"), Scripted.complete("Done."), write("red"), Scripted.complete("Done.")])
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const capture = yield* RolloutCapture.make()
   const runtime = Runtime.layer({ provider, tools: [Files.toolset], middleware: [capture.middleware] }).pipe(
     // A transcript only grows: nothing is compacted.
     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
   )
   const group = yield* Effect.provide(
-    RolloutGroup.run(environment, { id: "t1", wanted: "blue" }, { ...RolloutSettings.defaults, capture, groupSize: 2, concurrency: 1 }),
+    RolloutGroup.run(
+      environment,
+      { id: "t1", wanted: "blue" },
+      { ...RolloutSettings.defaults, capture, groupSize: 2, concurrency: 1 }
+    ),
     runtime
   )
   for (const { advantage, episode, score } of group.members) {

@@ -9,7 +9,10 @@ const { hooks, payloads } = TestRun.makeHookRecorder(["api_request_error"])
 
 const runtime = Runtime.layer({
   provider: Chaos.layerProvider(Offline.layer(), faults),
-  environment: ScriptedEnvironment.layer({ files: { "/work/notes.txt": "hello" }, commands: [{ line: /^git status/, out: "clean\n" }] }),
+  environment: ScriptedEnvironment.layer({
+    files: { "/work/notes.txt": "hello" },
+    commands: [{ line: /^git status/, out: "clean\n" }]
+  }),
   hooks,
   retry: { maxAttempts: 1 }
 })

@@ -9,9 +9,14 @@ const weather = tool({
   execute: ({ city }) => `4 degrees in ${city}`
 })
 
-// "offline" answers without a network. A model: { provider: "anthropic", model: "claude-sonnet-4-6", apiKey: "…" }, or a list of them.
+// "offline" answers without a network. A model: { provider: "anthropic", model: "claude-sonnet-4-6", apiKey: "…" }, or
+// a list of them.
 const ended: Array<string> = []
-const hermes = createHermes({ model: "offline", tools: [weather], on: { on_session_end: ({ session_id }) => ended.push(session_id) } })
+const hermes = createHermes({
+  model: "offline",
+  tools: [weather],
+  on: { on_session_end: ({ session_id }) => ended.push(session_id) }
+})
 
 const { exit, text } = await hermes.run({ prompt: "Reply exactly hello", sessionId: "s1" })
 console.log(text, exit, ended)
@@ -24,7 +29,9 @@ for await (const event of hermes.stream({ prompt: "Reply exactly and again", ses
 console.log(streamed)
 // => and again
 
-const error: unknown = await hermes.run({ prompt: "Never asked", signal: AbortSignal.abort() }).catch((error: unknown) => error)
+const error: unknown = await hermes
+  .run({ prompt: "Never asked", signal: AbortSignal.abort() })
+  .catch((error: unknown) => error)
 console.log(error instanceof HermesError && error.tag)
 // => Aborted
 

@@ -11,12 +11,19 @@ const Weather = Tool.make("weather", {
   success: Schema.String
 }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Weather)
-const weather = Toolset.make("weather", toolkit, toolkit.toLayer({ weather: ({ city }) => Effect.succeed(`4 degrees in ${city}`) }))
+const weather = Toolset.make(
+  "weather",
+  toolkit,
+  toolkit.toLayer({ weather: ({ city }) => Effect.succeed(`4 degrees in ${city}`) })
+)
 
 // createMiddleware({ name, wrapModelCall })
 const count = Middleware.wrapModelCall({
   name: "count",
-  wrap: (next, { apiCallCount }) => (params) => Effect.tap(next(params), () => Effect.sync(() => console.log(`model call ${apiCallCount}`)))
+  wrap:
+    (next, { apiCallCount }) =>
+    (params) =>
+      Effect.tap(next(params), () => Effect.sync(() => console.log(`model call ${apiCallCount}`)))
 })
 
 // A fake model that answers from a list
@@ -30,7 +37,7 @@ const provider = Scripted.layer([
 const agent = Runtime.layer({ provider, tools: [weather], middleware: [count], instructions: "Answer briefly." })
 
 // agent.invoke({ messages }, { configurable: { thread_id: "t1" } })
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const first = yield* Agent.run({ prompt: "How is the weather in Oslo?", sessionId: "t1" })
   const second = yield* Agent.run({ prompt: "Where?", sessionId: "t1" })
   console.log(first.text, second.text)

@@ -12,18 +12,32 @@ class Tier extends RunContext.Key<Tier, "free" | "paid">()("app/Tier") {}
 class Support extends Context.Service<Support, Agent.Service<Refused, Tier>>()("app/Support") {}
 
 // createTool({ id, description, inputSchema, outputSchema, execute })
-const Limit = Tool.make("limit", { description: "Projects that the user may have", success: Schema.Int, dependencies: [Tier] }).annotate(Tool.Readonly, true)
+const Limit = Tool.make("limit", {
+  description: "Projects that the user may have",
+  success: Schema.Int,
+  dependencies: [Tier]
+}).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Limit)
-const limits = Toolset.make("limits", toolkit, toolkit.toLayer({ limit: () => Tier.useSync((tier) => tier === "paid" ? 100 : 3) }))
+const limits = Toolset.make(
+  "limits",
+  toolkit,
+  toolkit.toLayer({ limit: () => Tier.useSync((tier) => (tier === "paid" ? 100 : 3)) })
+)
 
 // An input processor that aborts
 class Refused extends Schema.TaggedError<Refused>()("Refused", { reason: Schema.String }) {}
 const guard = Middleware.wrapModelCall<never, Refused, never>({
   name: "guard",
-  wrap: (next) => (params) => JSON.stringify(params.call.messages).includes("password") ? Effect.fail(new Refused({ reason: "a password" })) : next(params)
+  wrap: (next) => (params) =>
+    JSON.stringify(params.call.messages).includes("password")
+      ? Effect.fail(new Refused({ reason: "a password" }))
+      : next(params)
 })
 
-const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ name: "limit", params: {} }] }), Scripted.complete("You may have 100 projects.")])
+const provider = Scripted.layer([
+  Scripted.complete({ toolCalls: [{ name: "limit", params: {} }] }),
+  Scripted.complete("You may have 100 projects.")
+])
 
 // agent.generate(prompt, { requestContext })
 const ask = (prompt: string) =>
@@ -34,7 +48,9 @@ const ask = (prompt: string) =>
 
 const program = Effect.all([ask("How many projects may I have?"), ask("My password is 1234")])
 const answers = await program.pipe(
-  Effect.provide(Runtime.make(Support, { provider, tools: [limits], middleware: [guard], instructions: "You support users." })),
+  Effect.provide(
+    Runtime.make(Support, { provider, tools: [limits], middleware: [guard], instructions: "You support users." })
+  ),
   Effect.runPromise
 )
 console.log(answers.join("\n"))

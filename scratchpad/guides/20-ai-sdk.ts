@@ -14,7 +14,10 @@ const model = new MockLanguageModelV4({
         {
           type: "finish",
           finishReason: { unified: "stop", raw: "stop" },
-          usage: { inputTokens: { total: 20, noCache: 20, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 4, text: 4, reasoning: 0 } }
+          usage: {
+            inputTokens: { total: 20, noCache: 20, cacheRead: 0, cacheWrite: 0 },
+            outputTokens: { total: 4, text: 4, reasoning: 0 }
+          }
         }
       ]
     })
@@ -25,6 +28,9 @@ const model = new MockLanguageModelV4({
 await using hermes = createHermes({ model: FromAiSdk.layer(model) })
 
 // … and that agent, its whole run with its tools, as a model of the AI SDK.
-const { finishReason, text, usage } = await generateText({ model: languageModel(hermes), prompt: "How is the weather in Oslo?" })
+const { finishReason, text, usage } = await generateText({
+  model: languageModel(hermes),
+  prompt: "How is the weather in Oslo?"
+})
 console.log(text, finishReason, usage.inputTokens)
 // => It is cold. stop 20

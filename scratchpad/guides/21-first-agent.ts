@@ -12,10 +12,15 @@ const Stock = Tool.make("stock", {
   success: Schema.Int
 }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Stock)
-const stock = Toolset.make("stock", toolkit, toolkit.toLayer({ stock: ({ article }) => Effect.succeed(article === "lamp" ? 3 : 0) }))
+const stock = Toolset.make(
+  "stock",
+  toolkit,
+  toolkit.toLayer({ stock: ({ article }) => Effect.succeed(article === "lamp" ? 3 : 0) })
+)
 
-// 2. A model. This one plays a script: it calls the tool, then it answers. A real one in place of `provider`, with `Redacted` of `effect`:
-//    routes: [{ provider: "anthropic", model: "claude-sonnet-4-6", apiKey: Redacted.make(process.env.ANTHROPIC_API_KEY ?? "") }]
+// 2. A model. This one plays a script: it calls the tool, then it answers. A real one in place of `provider`, with
+//    `Redacted` of `effect`: routes: [{ provider: "anthropic", model: "claude-sonnet-4-6", apiKey:
+//    Redacted.make(process.env.ANTHROPIC_API_KEY ?? "") }]
 const provider = Scripted.layer([
   Scripted.complete({ toolCalls: [{ name: "stock", params: { article: "lamp" } }] }),
   Scripted.complete("Three lamps are left.")

@@ -12,7 +12,7 @@ const runtime = Runtime.layer({ store: SessionStore.layerSqlite({ path: join(fol
 const begin = Agent.run({ prompt: "Reply exactly invoice A-17", sessionId: "customer-1", source: "shop" })
 
 // … and goes on with each later one, here in another runtime over the same file, as after a restart.
-const goOn = Effect.gen(function*() {
+const goOn = Effect.gen(function* () {
   const agent = yield* Agent.Agent
   const second = agent.run({ prompt: "Reply exactly never", sessionId: "customer-1" })
   yield* agent.run({
@@ -21,12 +21,15 @@ const goOn = Effect.gen(function*() {
     // One run at a time works on a session, over all processes.
     onEvent: (events) =>
       events.some(({ _tag }) => _tag === "RunStarted")
-        ? Effect.matchEffect(second, { onFailure: ({ _tag }) => Effect.sync(() => console.log(_tag)), onSuccess: () => Effect.void })
+        ? Effect.matchEffect(second, {
+            onFailure: ({ _tag }) => Effect.sync(() => console.log(_tag)),
+            onSuccess: () => Effect.void
+          })
         : Effect.void
   })
 })
 
-const look = Effect.gen(function*() {
+const look = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   for (const { id, messageCount } of yield* store.list({ source: "shop" })) {
     console.log(id, messageCount, (yield* store.messages(id)).map(Conversation.readText).at(-1))

@@ -14,7 +14,7 @@ const tracer = Tracer.make({
 
 const runtime = Runtime.layer({ tools: [Files.toolset], ...Telemetry.make({ agentName: "reader" }) })
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const { sessionId, usage } = yield* Agent.run({ prompt: "Read the file package.json" })
   console.log(usage.outputTokens > 0)
 
@@ -31,5 +31,10 @@ await program.pipe(Effect.withTracer(tracer), Effect.provide(runtime), Effect.ru
 // => true
 // => read_file: ok
 // => text_response after 2 steps
-console.log(names.filter((name) => /^(?:invoke_agent|step|execute_tool)/.test(name)).toSorted().join(", "))
+console.log(
+  names
+    .filter((name) => /^(?:invoke_agent|step|execute_tool)/.test(name))
+    .toSorted()
+    .join(", ")
+)
 // => execute_tool read_file, invoke_agent reader, step 1, step 2

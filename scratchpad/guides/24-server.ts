@@ -16,33 +16,48 @@ class Assistant extends Context.Service<Assistant, Agent.Service<OverQuota, Tena
 
 const quota = Middleware.wrapModelCall<never, OverQuota, Tenant>({
   name: "quota",
-  wrap: (next, { apiCallCount }) => (params) =>
-    Effect.flatMap(Tenant, ({ modelCalls, name }) => Effect.andThen(apiCallCount > modelCalls ? new OverQuota({ tenant: name }) : Effect.void, next(params)))
+  wrap:
+    (next, { apiCallCount }) =>
+    (params) =>
+      Effect.flatMap(Tenant, ({ modelCalls, name }) =>
+        Effect.andThen(apiCallCount > modelCalls ? new OverQuota({ tenant: name }) : Effect.void, next(params))
+      )
 })
 
-const tenants = new Map([["key-1", { name: "acme", modelCalls: 5 }], ["key-2", { name: "globex", modelCalls: 0 }]])
+const tenants = new Map([
+  ["key-1", { name: "acme", modelCalls: 5 }],
+  ["key-2", { name: "globex", modelCalls: 0 }]
+])
 
-const ask = Effect.fn("POST /ask")(function*(request: HttpServerRequest.HttpServerRequest) {
-  const tenant = tenants.get(request.headers["authorization"]?.replace(/^Bearer /, "") ?? "")
-  if (tenant === undefined) return HttpServerResponse.empty({ status: 401 })
-  const { prompt } = yield* HttpServerRequest.schemaBodyJson(Schema.Struct({ prompt: Schema.String }))
-  const assistant = yield* Assistant
-  // A client that hangs up interrupts the run, its model call and its tools.
-  const events = assistant.stream({ prompt, context: Tenant.context(tenant) }).pipe(
-    Stream.filter((event) => event._tag === "TextDelta" || event._tag === "RunFinished"),
-    Stream.map((event) => event._tag === "TextDelta" ? { text: event.text } : { exit: event.exit }),
-    Stream.catch(({ _tag }) => Stream.make({ error: _tag })),
-    Stream.map((data) => new TextEncoder().encode(`data: ${JSON.stringify(data)}\n\n`))
-  )
-  return HttpServerResponse.stream(events, { contentType: "text/event-stream" })
-}, Effect.catchTag(["HttpServerError", "SchemaError"], () => Effect.succeed(HttpServerResponse.empty({ status: 400 }))))
-
-const application = HttpRouter.add("POST", "/ask", ask).pipe(
-  Layer.provideMerge(Runtime.make(Assistant, { provider: Scripted.layer([Scripted.complete("Hello.")]), middleware: [quota] }))
+const ask = Effect.fn("POST /ask")(
+  function* (request: HttpServerRequest.HttpServerRequest) {
+    const tenant = tenants.get(request.headers["authorization"]?.replace(/^Bearer /, "") ?? "")
+    if (tenant === undefined) return HttpServerResponse.empty({ status: 401 })
+    const { prompt } = yield* HttpServerRequest.schemaBodyJson(Schema.Struct({ prompt: Schema.String }))
+    const assistant = yield* Assistant
+    // A client that hangs up interrupts the run, its model call and its tools.
+    const events = assistant.stream({ prompt, context: Tenant.context(tenant) }).pipe(
+      Stream.filter((event) => event._tag === "TextDelta" || event._tag === "RunFinished"),
+      Stream.map((event) => (event._tag === "TextDelta" ? { text: event.text } : { exit: event.exit })),
+      Stream.catch(({ _tag }) => Stream.make({ error: _tag })),
+      Stream.map((data) => new TextEncoder().encode(`data: ${JSON.stringify(data)}\n\n`))
+    )
+    return HttpServerResponse.stream(events, { contentType: "text/event-stream" })
+  },
+  Effect.catchTag(["HttpServerError", "SchemaError"], () => Effect.succeed(HttpServerResponse.empty({ status: 400 })))
 )
 
-// In an application: `HttpRouter.serve(application)` over `NodeHttpServer.layer`. Here the routes are called without a port.
-const { dispose, handler } = HttpRouter.toWebHandler(Layer.provide(application, HttpServer.layerServices), { disableLogger: true })
+const application = HttpRouter.add("POST", "/ask", ask).pipe(
+  Layer.provideMerge(
+    Runtime.make(Assistant, { provider: Scripted.layer([Scripted.complete("Hello.")]), middleware: [quota] })
+  )
+)
+
+// In an application: `HttpRouter.serve(application)` over `NodeHttpServer.layer`. Here the routes are called without a
+// port.
+const { dispose, handler } = HttpRouter.toWebHandler(Layer.provide(application, HttpServer.layerServices), {
+  disableLogger: true
+})
 const post = async (key: string) => {
   const body = JSON.stringify({ prompt: "Hello?" })
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }

@@ -9,25 +9,42 @@ const Weather = Schema.Struct({ city: Schema.String, celsius: Schema.Int })
 const asJson = Middleware.wrapModelCall({
   name: "weather as JSON",
   wrap: (next) => (params) =>
-    next({ ...params, call: { ...params.call, responseFormat: { type: "json", name: "weather", schema: Schema.toJsonSchemaDocument(Weather).schema } } })
+    next({
+      ...params,
+      call: {
+        ...params.call,
+        responseFormat: { type: "json", name: "weather", schema: Schema.toJsonSchemaDocument(Weather).schema }
+      }
+    })
 })
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Weather))
 
 // An answer that does not fit is told to the model once, in the same session; a second one fails with a `SchemaError`.
-const ask = Effect.fn("ask")(function*(prompt: string) {
+const ask = Effect.fn("ask")(function* (prompt: string) {
   const first = yield* Agent.run({ prompt })
   return yield* Effect.catchTag(decode(first.text), "SchemaError", ({ message }) =>
-    Effect.flatMap(Agent.run({ prompt: `That is not the JSON: ${message}`, sessionId: first.sessionId }), ({ text }) => decode(text)))
+    Effect.flatMap(Agent.run({ prompt: `That is not the JSON: ${message}`, sessionId: first.sessionId }), ({ text }) =>
+      decode(text)
+    )
+  )
 })
 
-const model = Scripted.layer([Scripted.complete("It is 4 degrees in Oslo."), Scripted.complete("{\"city\":\"Oslo\",\"celsius\":4}")])
+const model = Scripted.layer([
+  Scripted.complete("It is 4 degrees in Oslo."),
+  Scripted.complete('{"city":"Oslo","celsius":4}')
+])
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const { celsius, city } = yield* ask("How is the weather in Oslo?")
   const { calls } = yield* Scripted.Inspection
   return { city, celsius, asked: (yield* calls).map(({ responseFormat }) => responseFormat.type) }
 })
 
-console.log(await program.pipe(Effect.provide(Layer.merge(model, Runtime.layer({ provider: model, middleware: [asJson] }))), Effect.runPromise))
+console.log(
+  await program.pipe(
+    Effect.provide(Layer.merge(model, Runtime.layer({ provider: model, middleware: [asJson] }))),
+    Effect.runPromise
+  )
+)
 // => { city: 'Oslo', celsius: 4, asked: [ 'json', 'json' ] }

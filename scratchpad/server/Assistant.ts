@@ -8,15 +8,23 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { type Agent, Middleware, RunContext, Toolset } from "../../src/index.ts"
 
 /** The tenant that a run is for. A run without one does not compile. */
-export class Tenant extends RunContext.Key<Tenant, { readonly name: string; readonly modelCalls: number }>()("server/Tenant") {}
+export class Tenant extends RunContext.Key<Tenant, { readonly name: string; readonly modelCalls: number }>()(
+  "server/Tenant"
+) {}
 
 /** Tenants by the keys of their clients. */
 export class Tenants extends Context.Service<Tenants, ReadonlyMap<string, Tenant["Service"]>>()("server/Tenants") {}
 
 /** Open invoices of a tenant, wherever they are kept. */
-export class Invoices extends Context.Service<Invoices, { readonly open: (tenant: string) => Effect.Effect<ReadonlyArray<string>> }>()("server/Invoices") {
+export class Invoices extends Context.Service<
+  Invoices,
+  { readonly open: (tenant: string) => Effect.Effect<ReadonlyArray<string>> }
+>()("server/Invoices") {
   static readonly layerMemory = (kept: Readonly<Record<string, ReadonlyArray<string>>>) =>
-    Layer.succeed(Invoices, Invoices.of({ open: (tenant) => Effect.succeed(Object.hasOwn(kept, tenant) ? kept[tenant] ?? [] : []) }))
+    Layer.succeed(
+      Invoices,
+      Invoices.of({ open: (tenant) => Effect.succeed(Object.hasOwn(kept, tenant) ? (kept[tenant] ?? []) : []) })
+    )
 }
 
 /** The failure of the policy: the tenant has used up the model calls of a run. */
@@ -36,13 +44,19 @@ const toolkit = Toolkit.make(OpenInvoices)
 export const invoices = Toolset.make(
   "invoices",
   toolkit,
-  toolkit.toLayer(Effect.map(Invoices, (kept) => ({ open_invoices: () => Effect.flatMap(Tenant, ({ name }) => kept.open(name)) })))
+  toolkit.toLayer(
+    Effect.map(Invoices, (kept) => ({ open_invoices: () => Effect.flatMap(Tenant, ({ name }) => kept.open(name)) }))
+  )
 )
 
 /** A policy: it refuses a model call that the tenant has not paid for, and cannot be skipped by failing. */
 export const quota = Middleware.wrapModelCall<never, OverQuota, Tenant>({
   name: "quota",
   onFailure: "closed",
-  wrap: (next, { apiCallCount }) => (params) =>
-    Effect.flatMap(Tenant, ({ modelCalls, name }) => Effect.andThen(apiCallCount > modelCalls ? new OverQuota({ tenant: name }) : Effect.void, next(params)))
+  wrap:
+    (next, { apiCallCount }) =>
+    (params) =>
+      Effect.flatMap(Tenant, ({ modelCalls, name }) =>
+        Effect.andThen(apiCallCount > modelCalls ? new OverQuota({ tenant: name }) : Effect.void, next(params))
+      )
 })

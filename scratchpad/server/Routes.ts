@@ -29,24 +29,37 @@ const shown = (event: RunEvent.RunEvent): ReadonlyArray<object> => {
 
 /** The last line of a stream that fails: the policy by its name, anything else without its details. */
 const refused = (error: AgentError.AgentError | OverQuota): object =>
-  error._tag === "OverQuota" ? { error: `${error.tenant} has used up its model calls` } : { error: `the run failed: ${error._tag}` }
+  error._tag === "OverQuota"
+    ? { error: `${error.tenant} has used up its model calls` }
+    : { error: `the run failed: ${error._tag}` }
 
 const line = (data: object): Uint8Array => new TextEncoder().encode(`data: ${JSON.stringify(data)}\n\n`)
 
-const ask = Effect.fn("POST /ask")(function*(request: HttpServerRequest.HttpServerRequest) {
-  const tenants = yield* Tenants
-  const tenant = tenants.get((request.headers["authorization"] ?? "").replace(/^Bearer /, ""))
-  if (tenant === undefined) return HttpServerResponse.jsonUnsafe({ error: "unknown key" }, { status: 401 })
-  yield* Effect.annotateCurrentSpan("tenant", tenant.name)
-  const { prompt } = yield* HttpServerRequest.schemaBodyJson(Question)
-  const assistant = yield* Assistant
-  const events = assistant.stream({ prompt, context: Tenant.context(tenant) }).pipe(
-    Stream.flatMap((event) => Stream.fromIterable(shown(event))),
-    Stream.catch((error) => Stream.make(refused(error))),
-    Stream.map(line)
+const ask = Effect.fn("POST /ask")(
+  function* (request: HttpServerRequest.HttpServerRequest) {
+    const tenants = yield* Tenants
+    const tenant = tenants.get((request.headers["authorization"] ?? "").replace(/^Bearer /, ""))
+    if (tenant === undefined) return HttpServerResponse.jsonUnsafe({ error: "unknown key" }, { status: 401 })
+    yield* Effect.annotateCurrentSpan("tenant", tenant.name)
+    const { prompt } = yield* HttpServerRequest.schemaBodyJson(Question)
+    const assistant = yield* Assistant
+    const events = assistant.stream({ prompt, context: Tenant.context(tenant) }).pipe(
+      Stream.flatMap((event) => Stream.fromIterable(shown(event))),
+      Stream.catch((error) => Stream.make(refused(error))),
+      Stream.map(line)
+    )
+    return HttpServerResponse.stream(events, {
+      contentType: "text/event-stream",
+      headers: { "cache-control": "no-store" }
+    })
+  },
+  Effect.catch((error) =>
+    Effect.as(
+      Effect.logDebug(error),
+      HttpServerResponse.jsonUnsafe({ error: 'send { "prompt": "…" }' }, { status: 400 })
+    )
   )
-  return HttpServerResponse.stream(events, { contentType: "text/event-stream", headers: { "cache-control": "no-store" } })
-}, Effect.catch((error) => Effect.as(Effect.logDebug(error), HttpServerResponse.jsonUnsafe({ error: "send { \"prompt\": \"…\" }" }, { status: 400 }))))
+)
 
 const page = `<!doctype html><meta charset="utf-8"><title>Assistant</title>
 <form><input name="key" placeholder="Key" type="password"><input name="prompt" placeholder="Question" size="60"><button>Ask</button></form><pre></pre>
@@ -74,4 +87,7 @@ document.querySelector("form").onsubmit = async (submitted) => {
 </script>`
 
 /** The routes of the application; the agent and its tenants come from outside. */
-export const routes = Layer.mergeAll(HttpRouter.add("GET", "/", HttpServerResponse.html(page)), HttpRouter.add("POST", "/ask", ask))
+export const routes = Layer.mergeAll(
+  HttpRouter.add("GET", "/", HttpServerResponse.html(page)),
+  HttpRouter.add("POST", "/ask", ask)
+)

@@ -1,5 +1,6 @@
-// An agent behind HTTP, for two tenants: `node scratchpad/server/main.ts`, then open the address and ask with the key `acme` or `globex`.
-// Every user of the machine reaches the loopback: in an application the keys are long random texts, here they are easy to type.
+// An agent behind HTTP, for two tenants: `node scratchpad/server/main.ts`, then open the address and ask with the key
+// `acme` or `globex`. Every user of the machine reaches the loopback: in an application the keys are long random texts,
+// here they are easy to type.
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Layer from "effect/Layer"
@@ -24,8 +25,17 @@ const assistant = Runtime.make(Assistant, {
 const application = HttpRouter.serve(routes).pipe(
   Layer.provide(assistant),
   Layer.provide(Invoices.layerMemory({ acme: ["A-1: 120 €", "A-2: 80 €"], globex: ["G-7: 9 €"] })),
-  Layer.provide(Layer.succeed(Tenants, new Map([["acme", { name: "acme", modelCalls: 10 }], ["globex", { name: "globex", modelCalls: 1 }]]))),
-  // Spans of requests, runs, steps, model calls and tools go where OTEL_EXPORTER_OTLP_ENDPOINT says, and nowhere when it is not set.
+  Layer.provide(
+    Layer.succeed(
+      Tenants,
+      new Map([
+        ["acme", { name: "acme", modelCalls: 10 }],
+        ["globex", { name: "globex", modelCalls: 1 }]
+      ])
+    )
+  ),
+  // Spans of requests, runs, steps, model calls and tools go where OTEL_EXPORTER_OTLP_ENDPOINT says, and nowhere when
+  // it is not set.
   Layer.provide(Otlp.layerFromConfig()),
   Layer.provide(OtlpSerialization.layerJson),
   Layer.provide(FetchHttpClient.layer),

@@ -1,13 +1,14 @@
 /**
- * The agent: takes a user's message, asks a model, runs the tools that it asks for, and goes on until there is an answer.
+ * The agent: takes a user's message, asks a model, runs the tools that it asks for, and goes on until there is an
+ * answer.
  *
  * **Details**
  *
  * `run` gives the result, `stream` the events of the same run as they happen. Failures are in the type: a run that ends
- * with anything to show is a `RunResult` with an exact `exit`, everything else an `AgentError`. Interrupting the fiber (or
- * ending the stream early) interrupts the model call and every running tool, closes open calls with what is known of each
- * (it did not start, or it may have happened), and leaves the session fit to be continued; {@link Service.stop} does the
- * same and gives a result. A session has one run at a time, over all agents and processes that use its store.
+ * with anything to show is a `RunResult` with an exact `exit`, everything else an `AgentError`. Interrupting the fiber
+ * (or ending the stream early) interrupts the model call and every running tool, closes open calls with what is known
+ * of each (it did not start, or it may have happened), and leaves the session fit to be continued; {@link Service.stop}
+ * does the same and gives a result. A session has one run at a time, over all agents and processes that use its store.
  *
  * **Example** (The smallest run)
  *
@@ -68,8 +69,8 @@ import { type AgentServices, type MiddlewareFailure, Services } from "./Services
 const streamBuffer = 256
 
 /**
- * An agent. `E` is what its middleware adds to the ways in which a run can fail, `R` what its tools, middleware and hooks read
- * of each run (`RunContext`).
+ * An agent. `E` is what its middleware adds to the ways in which a run can fail, `R` what its tools, middleware and
+ * hooks read of each run (`RunContext`).
  */
 export interface Service<out E = never, R = never> {
   readonly run: (input: RunInput<R>) => Effect.Effect<RunResult, AgentError | E>
@@ -78,17 +79,20 @@ export interface Service<out E = never, R = never> {
   /** Runs a tool as a model's call would be run, outside of any run; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
-   * Makes the stored conversation of a session smaller, between its runs: it goes on in a new session, as after a run that was
-   * compacted. The session stays as it is where there is too little to leave out, or no summary can be had.
+   * Makes the stored conversation of a session smaller, between its runs: it goes on in a new session, as after a run
+   * that was compacted. The session stays as it is where there is too little to leave out, or no summary can be had.
    */
-  readonly compact: (input: RunStart.CompactInput & RunContext.ContextInput<R>) => Effect.Effect<ContextFit.CompactionResult, AgentError>
+  readonly compact: (
+    input: RunStart.CompactInput & RunContext.ContextInput<R>
+  ) => Effect.Effect<ContextFit.CompactionResult, AgentError>
   /** Layers of the system prompt that a new session of this input would begin with; nothing is run or stored. */
   readonly promptLayers: (input?: RunStart.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
   /**
-   * Tells the listeners that a session is given up (`on_session_finalize`): it was left for another one, or it is over. What
-   * is still open when the agent's layer closes is given up then, each session once. A session that runs again is open again.
+   * Tells the listeners that a session is given up (`on_session_finalize`): it was left for another one, or it is over.
+   * What is still open when the agent's layer closes is given up then, each session once. A session that runs again is
+   * open again.
    */
   readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
 }
@@ -118,225 +122,307 @@ export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> exte
 }
 
 /** A list of middleware that adds at most the failures `E` and reads at most `R` of each run. */
-export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> =
-  & Middlewares
-  & Middleware.AtMost<E, Middlewares>
-  & RunContext.AtMost<R, Middleware.Needs<Middlewares>>
+export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> = Middlewares &
+  Middleware.AtMost<E, Middlewares> &
+  RunContext.AtMost<R, Middleware.Needs<Middlewares>>
 
 /** {@link Options} whose middleware is {@link Bounded}. */
-export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<Options<Middlewares>, "middleware"> {
+export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<
+  Options<Middlewares>,
+  "middleware"
+> {
   readonly middleware?: Bounded<E, R, Middlewares> | undefined
 }
 
 /**
- * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run` of
- * the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up. It fails where two
- * entries of its stack keep different state of a run under one key.
+ * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run`
+ * of the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up. It
+ * fails where two entries of its stack keep different state of a run under one key.
  */
-export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  { middleware, outermost = [], ...settings }: Options<Middlewares> = {}
-): Effect.Effect<
+export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>({
+  middleware,
+  outermost = [],
+  ...settings
+}: Options<Middlewares> = {}): Effect.Effect<
   Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>,
   ConfigError,
   ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Exclude<Middleware.Needs<Middlewares>, RunContext.PerRun>
 > =>
-  RunContext.deferKeys(Effect.gen(function*() {
-    const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
-    const services: AgentServices = {
-      router: yield* ModelRouter,
-      registry: yield* ToolRegistry,
-      store: yield* SessionStore,
-      record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
-      interceptors: {
-        stack: yield* Stack.makeChecked([...outermost, ...middleware ?? []]),
-        hooks
-      },
-      // Calls that need an approval do not run where nobody decides.
-      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.makeUnattended(hooks)),
-      compaction: yield* CompactionPort,
-      children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
-      accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
-      files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
-      memory: yield* MemoryProvider,
-      promptSources: yield* PromptSources,
-      settings
-    }
-    /** Services of the runs of each sub-agent: its own settings, and its middleware inside of the others. */
-    const ofSubAgents = new Map<string, AgentServices>()
-    for (const one of settings.delegation?.agents ?? []) {
-      ofSubAgents.set(one.name, {
-        ...services,
-        settings: { ...settings, identity: undefined, instructions: undefined, temperature: undefined, ...one.settings },
-        interceptors: { stack: yield* Stack.makeChecked([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
-      })
-    }
-    const selectServices = (lineage: Lineage | undefined): AgentServices =>
-      (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
-    const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
-    const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
-
-    /** Sessions of runs that were asked for from outside, the latest last, with their last run. */
-    const open = new Map<string, Ids.TurnId>()
-
-    const recordEnd = (sessionId: Ids.SessionId, turnId: Ids.TurnId | undefined, reason: string): Effect.Effect<void> =>
-      services.record === undefined || turnId === undefined
-        ? Effect.void
-        : Effect.flatMap(Clock.currentTimeMillis, (at) =>
-          services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ?? Effect.void)
-
-    const memories = yield* MemoryTurns.makeNotifier
-
-    const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
-      Effect.suspend(() => {
-        const last = open.get(sessionId)
-        open.delete(sessionId)
-        const old = Ids.SessionId.make(sessionId)
-        const told = hooks.emit("on_session_finalize", () => ({
-          session_id: old,
-          platform: settings.platform ?? "library",
-          reason,
-          ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
-        }))
-        const remembered = Effect.provideService(memories.ended(old), Services, services)
-        return Effect.andThen(Effect.andThen(told, remembered), recordEnd(old, last, reason))
-      })
-    const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        open.delete(sessionId)
-        open.set(sessionId, turnId)
-        const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !active.has(id)) : undefined
-        return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
-      })
-
-    const stop: Service["stop"] = (sessionId) =>
-      Effect.suspend(() => {
-        const stopped = active.get(sessionId)
-        return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
-      })
-
-    /** The session in which a compacted one goes on: the listeners are told, and it takes its place. */
-    const continueInNewSession = (opened: RunStart.OpenedRun, input: RunStart.PromptInput & Pick<RunOptions, "systemPrompt">, reason: string) =>
-      Effect.tap(Continuation.make(opened, input, reason), (next) => {
-        const { platform, sessionId: old } = opened.run
-        if (next === undefined) return Effect.void
-        return Effect.gen(function*() {
-          yield* finalize(old, { reason: "compression", next })
-          yield* hooks.emit("on_session_reset", () => ({ session_id: next, platform, reason: "compression", old_session_id: old, new_session_id: next }))
-          yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
-        })
-      })
-
-    /** Makes the caller the owner of the session that a run goes on in, until the scope closes. */
-    const ownSession = Effect.fnUntraced(function*(asked: string | undefined) {
-      const stopped = Deferred.makeUnsafe<void, SessionBusy>()
-      const acquireOwnership = Effect.fnUntraced(function*(id: Ids.SessionId) {
-        const { lost } = yield* services.store.acquire(id)
-        yield* Effect.acquireRelease(
-          Effect.sync(() => active.set(id, stopped)),
-          () => Effect.sync(() => active.delete(id))
-        )
-        if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
-      })
-      let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
-      yield* acquireOwnership(id)
-      // Known for sure only by the owner: a run that ends may make a continuation.
-      let next = asked === undefined ? id : yield* services.store.newest(id)
-      while (next !== id) {
-        id = next
-        yield* acquireOwnership(id)
-        next = yield* services.store.newest(id)
+  RunContext.deferKeys(
+    Effect.gen(function* () {
+      const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
+      const services: AgentServices = {
+        router: yield* ModelRouter,
+        registry: yield* ToolRegistry,
+        store: yield* SessionStore,
+        record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
+        interceptors: { stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? [])]), hooks },
+        // Calls that need an approval do not run where nobody decides.
+        approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () =>
+          Approvals.makeUnattended(hooks)
+        ),
+        compaction: yield* CompactionPort,
+        children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
+        accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
+        files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
+        memory: yield* MemoryProvider,
+        promptSources: yield* PromptSources,
+        settings
       }
-      return { id, stopped }
-    })
+      /** Services of the runs of each sub-agent: its own settings, and its middleware inside of the others. */
+      const ofSubAgents = new Map<string, AgentServices>()
+      for (const one of settings.delegation?.agents ?? []) {
+        ofSubAgents.set(one.name, {
+          ...services,
+          settings: {
+            ...settings,
+            identity: undefined,
+            instructions: undefined,
+            temperature: undefined,
+            ...one.settings
+          },
+          interceptors: {
+            stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? []), ...(one.middleware ?? [])]),
+            hooks
+          }
+        })
+      }
+      const selectServices = (lineage: Lineage | undefined): AgentServices =>
+        (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
+      const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
+      const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
-    const compact = ({ focus, keepExchanges, ...input }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
-      Effect.scoped(Effect.gen(function*() {
-        const { id } = yield* ownSession(input.sessionId)
-        const session = Option.getOrUndefined(yield* services.store.get(id))
-        if (session === undefined || session.messageCount === 0) {
-          const nothing = { messages: 0, tokens: 0 }
-          return { sessionId: id, before: nothing, after: nothing }
+      /** Sessions of runs that were asked for from outside, the latest last, with their last run. */
+      const open = new Map<string, Ids.TurnId>()
+
+      const recordEnd = (
+        sessionId: Ids.SessionId,
+        turnId: Ids.TurnId | undefined,
+        reason: string
+      ): Effect.Effect<void> =>
+        services.record === undefined || turnId === undefined
+          ? Effect.void
+          : Effect.flatMap(
+              Clock.currentTimeMillis,
+              (at) =>
+                services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ??
+                Effect.void
+            )
+
+      const memories = yield* MemoryTurns.makeNotifier
+
+      const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
+        Effect.suspend(() => {
+          const last = open.get(sessionId)
+          open.delete(sessionId)
+          const old = Ids.SessionId.make(sessionId)
+          const told = hooks.emit("on_session_finalize", () => ({
+            session_id: old,
+            platform: settings.platform ?? "library",
+            reason,
+            ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
+          }))
+          const remembered = Effect.provideService(memories.ended(old), Services, services)
+          return Effect.andThen(Effect.andThen(told, remembered), recordEnd(old, last, reason))
+        })
+      const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
+        Effect.suspend(() => {
+          open.delete(sessionId)
+          open.set(sessionId, turnId)
+          const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !active.has(id)) : undefined
+          return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
+        })
+
+      const stop: Service["stop"] = (sessionId) =>
+        Effect.suspend(() => {
+          const stopped = active.get(sessionId)
+          return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+        })
+
+      /** The session in which a compacted one goes on: the listeners are told, and it takes its place. */
+      const continueInNewSession = (
+        opened: RunStart.OpenedRun,
+        input: RunStart.PromptInput & Pick<RunOptions, "systemPrompt">,
+        reason: string
+      ) =>
+        Effect.tap(Continuation.make(opened, input, reason), (next) => {
+          const { platform, sessionId: old } = opened.run
+          if (next === undefined) return Effect.void
+          return Effect.gen(function* () {
+            yield* finalize(old, { reason: "compression", next })
+            yield* hooks.emit("on_session_reset", () => ({
+              session_id: next,
+              platform,
+              reason: "compression",
+              old_session_id: old,
+              new_session_id: next
+            }))
+            yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
+          })
+        })
+
+      /** Makes the caller the owner of the session that a run goes on in, until the scope closes. */
+      const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
+        const stopped = Deferred.makeUnsafe<void, SessionBusy>()
+        const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
+          const { lost } = yield* services.store.acquire(id)
+          yield* Effect.acquireRelease(
+            Effect.sync(() => active.set(id, stopped)),
+            () => Effect.sync(() => active.delete(id))
+          )
+          if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
+        })
+        let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
+        yield* acquireOwnership(id)
+        // Known for sure only by the owner: a run that ends may make a continuation.
+        let next = asked === undefined ? id : yield* services.store.newest(id)
+        while (next !== id) {
+          id = next
+          yield* acquireOwnership(id)
+          next = yield* services.store.newest(id)
         }
-        const opened = yield* RunStart.openWithoutPrompt(id, input)
-        const before = ContextFit.measureSize(opened.run)
-        const { recorder } = opened.run
-        yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
-          Effect.provideService(RunRecorder, recorder),
-          Effect.ensuring(recorder?.flush ?? Effect.void)
-        )
-        const sessionId = (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ?? id
-        return { sessionId, before, after: sessionId === id ? before : ContextFit.measureSize(opened.run) }
-      })).pipe(Effect.provideService(Services, services))
-
-    const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
-    const surroundings = yield* Effect.context<never>()
-
-    /** Begins the reviews that are due, of a result that was handed over. */
-    const startDueReviews = ({ cwd, run }: RunStart.OpenedRun, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
-      reviews === undefined || settings.reviews === undefined || source === "cron" || source === "batch"
-        ? Effect.void
-        : Effect.flatMap(Effect.promise(() => import("./ReviewRun.ts")), ({ reviewAfterRun }) =>
-          reviewAfterRun(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings))
-
-    const startRun = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
-      Effect.scoped(Effect.gen(function*() {
-        const { id, stopped } = yield* ownSession(input.sessionId)
-        const prepared = yield* RunStart.prepare(id, input, lineage)
-        const conductRun = (opened: RunStart.OpenedRun) =>
-          // A child's session is given up when the child ends.
-          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, memories.listening(opened.run, input, RunConduct.conduct(opened, input, stopped, { run: startRun, stop })))
-        const { run } = prepared.opened
-        return yield* Effect.uninterruptibleMask((restore) =>
-          // A run that fails before its message is stored has an end all the same.
-          Effect.flatMap(Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))), (exit) =>
-            RunLifecycle.end(run, exit)).pipe(
-              Effect.onExit(RunEnd.announceEnd(run)),
-              Effect.onExit(RunEnd.closeRecord(run)),
-              Effect.ensuring(Effect.sync(() => void (run.isOver = true))),
-              Effect.provideService(RunRecorder, run.recorder),
-              Effect.exit,
-              Effect.flatMap((exit) =>
-                Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
-              Effect.tap((finished) => restore(emit(run, finished))),
-              Effect.tap((finished) => memories.tell(run, input, finished)),
-              Effect.tap((finished) => memories.listening(run, input, startDueReviews(prepared.opened, input, finished)))
-            ))
-      })).pipe(Effect.provideService(Services, selectServices(lineage)))
-
-    /** An effect with what middleware needs, and with what the application gives to this run or call. */
-    const provideSurroundings = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>
-      Effect.updateContext(effect, (given: Context.Context<never>) => {
-        const surroundings = Context.merge(needs, given)
-        return own === undefined ? surroundings : Context.merge(surroundings, own)
+        return { id, stopped }
       })
 
-    const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) => provideSurroundings(startRun(input, undefined), context)
+      const compact = ({
+        focus,
+        keepExchanges,
+        ...input
+      }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { id } = yield* ownSession(input.sessionId)
+            const session = Option.getOrUndefined(yield* services.store.get(id))
+            if (session === undefined || session.messageCount === 0) {
+              const nothing = { messages: 0, tokens: 0 }
+              return { sessionId: id, before: nothing, after: nothing }
+            }
+            const opened = yield* RunStart.openWithoutPrompt(id, input)
+            const before = ContextFit.measureSize(opened.run)
+            const { recorder } = opened.run
+            yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
+              Effect.provideService(RunRecorder, recorder),
+              Effect.ensuring(recorder?.flush ?? Effect.void)
+            )
+            const sessionId =
+              (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ??
+              id
+            return { sessionId, before, after: sessionId === id ? before : ContextFit.measureSize(opened.run) }
+          })
+        ).pipe(Effect.provideService(Services, services))
 
-    const stream: Service<MiddlewareFailure>["stream"] = (input) =>
-      Stream.unwrap(Effect.gen(function*() {
-        const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(streamBuffer)
-        yield* run({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(Effect.exit, Effect.flatMap(end), Effect.forkScoped({ startImmediately: true }))
-        // Runs before the fork is interrupted, so that a run that is being closed never waits for a reader that left.
-        yield* Effect.addFinalizer(() => close)
-        return stream
-      }))
+      const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
+      const surroundings = yield* Effect.context<never>()
 
-    const callTool: Service["callTool"] = ({ context, ...call }) =>
-      provideSurroundings(Effect.provideService(CallTool.callTool(call), Services, services), context)
+      /** Begins the reviews that are due, of a result that was handed over. */
+      const startDueReviews = (
+        { cwd, run }: RunStart.OpenedRun,
+        { source }: RunOptions,
+        finished: RunResult
+      ): Effect.Effect<void, never, Services> =>
+        reviews === undefined || settings.reviews === undefined || source === "cron" || source === "batch"
+          ? Effect.void
+          : Effect.flatMap(
+              Effect.promise(() => import("./ReviewRun.ts")),
+              ({ reviewAfterRun }) =>
+                reviewAfterRun(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings)
+            )
 
-    const compactIn: Service["compact"] = ({ context, ...input }) => provideSurroundings(compact(input), context)
+      const startRun = (
+        input: RunOptions,
+        lineage: Lineage | undefined
+      ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { id, stopped } = yield* ownSession(input.sessionId)
+            const prepared = yield* RunStart.prepare(id, input, lineage)
+            const conductRun = (opened: RunStart.OpenedRun) =>
+              // A child's session is given up when the child ends.
+              Effect.andThen(
+                lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void,
+                memories.listening(
+                  opened.run,
+                  input,
+                  RunConduct.conduct(opened, input, stopped, { run: startRun, stop })
+                )
+              )
+            const { run } = prepared.opened
+            return yield* Effect.uninterruptibleMask((restore) =>
+              // A run that fails before its message is stored has an end all the same.
+              Effect.flatMap(
+                Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))),
+                (exit) => RunLifecycle.end(run, exit)
+              ).pipe(
+                Effect.onExit(RunEnd.announceEnd(run)),
+                Effect.onExit(RunEnd.closeRecord(run)),
+                Effect.ensuring(Effect.sync(() => void (run.isOver = true))),
+                Effect.provideService(RunRecorder, run.recorder),
+                Effect.exit,
+                Effect.flatMap((exit) =>
+                  Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) =>
+                    Effect.map(exit, (end) => (next === undefined ? end : { ...end, sessionId: next }))
+                  )
+                ),
+                Effect.tap((finished) => restore(emit(run, finished))),
+                Effect.tap((finished) => memories.tell(run, input, finished)),
+                Effect.tap((finished) =>
+                  memories.listening(run, input, startDueReviews(prepared.opened, input, finished))
+                )
+              )
+            )
+          })
+        ).pipe(Effect.provideService(Services, selectServices(lineage)))
 
-    const promptLayers: Service["promptLayers"] = (input = {}) => Effect.provideService(RunStart.buildPromptLayers(input), Services, services)
+      /** An effect with what middleware needs, and with what the application gives to this run or call. */
+      const provideSurroundings = <A, Failure>(
+        effect: Effect.Effect<A, Failure>,
+        own: Context.Context<never> | undefined
+      ) =>
+        Effect.updateContext(effect, (given: Context.Context<never>) => {
+          const surroundings = Context.merge(needs, given)
+          return own === undefined ? surroundings : Context.merge(surroundings, own)
+        })
 
-    const finalizeAll = Effect.suspend(() =>
-      Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
-    yield* Effect.addFinalizer(() => finalizeAll)
+      const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) =>
+        provideSurroundings(startRun(input, undefined), context)
 
-    const service: Service<unknown> = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
-    // Failures of middleware pass through as they are, and the context of a run is merged whatever is in it: the types of the
-    // list say what both are.
-    return service as Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>
-  }))
+      const stream: Service<MiddlewareFailure>["stream"] = (input) =>
+        Stream.unwrap(
+          Effect.gen(function* () {
+            const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(
+              streamBuffer
+            )
+            yield* run({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
+              Effect.exit,
+              Effect.flatMap(end),
+              Effect.forkScoped({ startImmediately: true })
+            )
+            // Runs before the fork is interrupted, so that a run that is being closed never waits for a reader that
+            // left.
+            yield* Effect.addFinalizer(() => close)
+            return stream
+          })
+        )
+
+      const callTool: Service["callTool"] = ({ context, ...call }) =>
+        provideSurroundings(Effect.provideService(CallTool.callTool(call), Services, services), context)
+
+      const compactIn: Service["compact"] = ({ context, ...input }) => provideSurroundings(compact(input), context)
+
+      const promptLayers: Service["promptLayers"] = (input = {}) =>
+        Effect.provideService(RunStart.buildPromptLayers(input), Services, services)
+
+      const finalizeAll = Effect.suspend(() =>
+        Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })
+      )
+      yield* Effect.addFinalizer(() => finalizeAll)
+
+      const service: Service<unknown> = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
+      // Failures of middleware pass through as they are, and the context of a run is merged whatever is in it: the
+      // types of the list say what both are.
+      return service as Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>
+    })
+  )
 
 /** {@link make} for a key whose type names the failures `E`, and what is read of each run, `R`. */
 export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(

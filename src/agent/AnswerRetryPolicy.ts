@@ -1,14 +1,14 @@
 /**
- * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that cannot be tried. Pure:
- * the state so far and an outcome in, the next state and what to do out.
+ * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that cannot be
+ * tried. Pure: the state so far and an outcome in, the next state and what to do out.
  *
  * **Details**
  *
  * Messages of an `Again` are sent and never stored: synthetic text does not reach the transcript. Every way of asking
  * again is bounded, and every bound ends the run with exactly what was said.
  *
- * - `announcement`: a model of the Responses API says what it is going to look at in the user's files, before it ever called
- *   a tool. It is short, has words of intent and of action, and names something of a workspace.
+ * - `announcement`: a model of the Responses API says what it is going to look at in the user's files, before it ever
+ *   called a tool. It is short, has words of intent and of action, and names something of a workspace.
  * - `cut off`: a GLM model behind Ollama stopped after tool results in the middle of a sentence.
  *
  * Both are guesses, and each costs a bounded number of questions when it is wrong.
@@ -42,14 +42,20 @@ const longestAnnouncement = 1_200
 /** Characters of a text that can be called cut. */
 const shortestCut = 20
 
-const intent = /\b(?:i['’]ll|i will|i['’]m going to|i am going to|let me|let['’]s|next,? i|first,? i|i can (?:start|begin))\b/i
+const intent =
+  /\b(?:i['’]ll|i will|i['’]m going to|i am going to|let me|let['’]s|next,? i|first,? i|i can (?:start|begin))\b/i
 const action =
   /\b(?:look|check|inspect|examine|explore|search|scan|read|open|list|find|review|analy[sz]e|investigate|run|test|trace|go through)\b/i
-const workspace = /\b(?:repo(?:sitory)?|codebase|code|project|workspace|director(?:y|ies)|folders?|files?|modules?|sources?|tests?|path)\b/i
+const workspace =
+  /\b(?:repo(?:sitory)?|codebase|code|project|workspace|director(?:y|ies)|folders?|files?|modules?|sources?|tests?|path)\b/i
 
 const isAnnouncement = ({ anyResults, asked, route, text }: AnswerInput): boolean =>
-  route.apiMode === "codex_responses" && !anyResults && text.length <= longestAnnouncement &&
-  intent.test(text) && action.test(text) && (workspace.test(text) || workspace.test(asked))
+  route.apiMode === "codex_responses" &&
+  !anyResults &&
+  text.length <= longestAnnouncement &&
+  intent.test(text) &&
+  action.test(text) &&
+  (workspace.test(text) || workspace.test(asked))
 
 const isOllama = ({ baseUrl = "", provider }: RouteInfo): boolean =>
   /ollama/i.test(provider) || /ollama|:11434\b/i.test(baseUrl)
@@ -97,7 +103,12 @@ export const initial: State = {
 
 /** The next thing to do: ask again with more messages, or end the run. */
 type Action =
-  | { readonly _tag: "Again"; readonly add: ReadonlyArray<Prompt.Message>; readonly outputFactor: number; readonly notice?: string }
+  | {
+      readonly _tag: "Again"
+      readonly add: ReadonlyArray<Prompt.Message>
+      readonly outputFactor: number
+      readonly notice?: string
+    }
   | { readonly _tag: "End"; readonly exit: Exit; readonly text: string }
 
 /** A decision. */
@@ -131,10 +142,12 @@ const doIt = makeNudge("Do it now: call the tools that you need, and answer when
 const emptyAnswer = History.markOnce(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
 const useResults = makeNudge("Your last message was empty. Look at the tool results above and go on with the task.")
 
-const decideRetry = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFactor = 1, notice?: string): Decision => ({
-  state,
-  action: { _tag: "Again", add, outputFactor, ...(notice === undefined ? {} : { notice }) }
-})
+const decideRetry = (
+  state: State,
+  add: ReadonlyArray<Prompt.Message> = [],
+  outputFactor = 1,
+  notice?: string
+): Decision => ({ state, action: { _tag: "Again", add, outputFactor, ...(notice === undefined ? {} : { notice }) } })
 
 const decideEnd = (state: State, exit: Exit, text: string): Decision => ({ state, action: { _tag: "End", exit, text } })
 
@@ -162,10 +175,19 @@ const decideTruncated = (state: State, { cut, text }: Extract<Outcome, { readonl
   if (cuts >= limit) return decideEnd(state, "output_truncated", cut === "text" ? said : said + text)
   return cut === "text"
     ? decideRetry({ ...state, said, cuts }, [goOn], cuts + 1)
-    : decideRetry({ ...state, said, cuts }, [], cuts + 1, "A tool call was cut by the output limit: asking again with more room")
+    : decideRetry(
+        { ...state, said, cuts },
+        [],
+        cuts + 1,
+        "A tool call was cut by the output limit: asking again with more room"
+      )
 }
 
-const decideEmpty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: AnswerContext): Decision => {
+const decideEmpty = (
+  state: State,
+  { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>,
+  facts: AnswerContext
+): Decision => {
   if (state.said !== "") return decideEnd(state, "output_truncated", state.said)
   if (state.aside !== "") return decideEnd(state, "text_response", state.aside)
   if (facts.afterTools && !state.nudged) return decideRetry({ ...state, nudged: true }, [emptyAnswer, useResults])
@@ -174,7 +196,11 @@ const decideEmpty = (state: State, { reasoned }: Extract<Outcome, { readonly _ta
   return decideEnd(state, "empty_response_exhausted", "")
 }
 
-const decideFinished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: AnswerContext): Decision => {
+const decideFinished = (
+  state: State,
+  outcome: Extract<Outcome, { readonly _tag: "Finished" }>,
+  facts: AnswerContext
+): Decision => {
   if (facts.answer === "cut off") return decideTruncated(state, { _tag: "Truncated", text: outcome.text, cut: "text" })
   if (facts.answer === "announcement" && state.announcements < announcementLimit) {
     return decideRetry({ ...state, announcements: state.announcements + 1 }, [doIt])

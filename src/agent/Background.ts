@@ -1,12 +1,13 @@
 /**
- * Reports of children in the background, as messages for the session that sent them; also of those whose report nobody took.
+ * Reports of children in the background, as messages for the session that sent them; also of those whose report nobody
+ * took.
  *
  * **Details**
  *
- * Nothing is kept for it besides the sessions themselves. The result of the call that sent a child off names its session,
- * where everything it does is stored as it happens; a message that brings its report names the delegation. Hence a session
- * that is continued, by whichever process, knows what it was never told, at least once: of a child whose process died in the
- * middle the status is `unknown`.
+ * Nothing is kept for it besides the sessions themselves. The result of the call that sent a child off names its
+ * session, where everything it does is stored as it happens; a message that brings its report names the delegation.
+ * Hence a session that is continued, by whichever process, knows what it was never told, at least once: of a child
+ * whose process died in the middle the status is `unknown`.
  *
  * Source: `hermes-product.md` §3.4.
  */
@@ -56,21 +57,24 @@ export const formatCount = (count: number, what: string): string => `${count} ${
 
 /** A report as a message; `redact` is what `Redaction.RedactSecrets` says. */
 export const renderDelivery = ({ delegationId, goal, report }: Delivery, redact: boolean): string =>
-  renderReport({
-    delegationId,
-    goal,
-    status: report.status,
-    summary: report.summary,
-    facts: [
-      `exit reason ${report.exit_reason}`,
-      formatCount(report.api_calls, "model call"),
-      formatCount(report.tool_trace.length, "tool call"),
-      `${Math.round(report.duration_seconds)} s`,
-      `session ${report.session_id}`,
-      ...(report.error === undefined ? [] : [`error: ${shortenLine(report.error, redact)}`]),
-      ...(report.stale_paths === undefined ? [] : [`changed since you read them: ${report.stale_paths.join(", ")}`])
-    ]
-  }, redact)
+  renderReport(
+    {
+      delegationId,
+      goal,
+      status: report.status,
+      summary: report.summary,
+      facts: [
+        `exit reason ${report.exit_reason}`,
+        formatCount(report.api_calls, "model call"),
+        formatCount(report.tool_trace.length, "tool call"),
+        `${Math.round(report.duration_seconds)} s`,
+        `session ${report.session_id}`,
+        ...(report.error === undefined ? [] : [`error: ${shortenLine(report.error, redact)}`]),
+        ...(report.stale_paths === undefined ? [] : [`changed since you read them: ${report.stale_paths.join(", ")}`])
+      ]
+    },
+    redact
+  )
 
 interface SentChild {
   readonly delegationId: string
@@ -81,7 +85,7 @@ interface SentChild {
 const isText = (value: unknown): value is string => typeof value === "string"
 
 const readSentChildren = (result: unknown): ReadonlyArray<SentChild> => {
-  if (!isText(result) || !result.includes("\"status\":\"dispatched\"")) return []
+  if (!isText(result) || !result.includes('"status":"dispatched"')) return []
   const body = Option.getOrUndefined(Json.parse(result))
   if (typeof body !== "object" || body === null) return []
   const { delegation_id, goal, session_id }: { delegation_id?: unknown; goal?: unknown; session_id?: unknown } = body
@@ -92,7 +96,7 @@ const readSentChildren = (result: unknown): ReadonlyArray<SentChild> => {
 
 const readText = (message: Prompt.Message): string =>
   message.role === "user" || message.role === "assistant"
-    ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+    ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
     : ""
 
 /** The children that a conversation sent off and whose reports are not in it. */
@@ -102,40 +106,53 @@ const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<Sent
     if (message.role === "user" && state.children.length > 0) state.children = filterUnreported(state.children, message)
     if (message.role !== "tool") return
     const sent = message.content.flatMap((part) =>
-      part.type === "tool-result" && part.name === "delegate_task" ? readSentChildren(part.result) : [])
+      part.type === "tool-result" && part.name === "delegate_task" ? readSentChildren(part.result) : []
+    )
     if (sent.length > 0) state.children = [...state.children, ...sent]
   },
   copy: ({ children }) => ({ children })
 })
 
 /** Children that a message of the user does not name. */
-const filterUnreported = (children: ReadonlyArray<SentChild>, message: Prompt.UserMessage): ReadonlyArray<SentChild> => {
+const filterUnreported = (
+  children: ReadonlyArray<SentChild>,
+  message: Prompt.UserMessage
+): ReadonlyArray<SentChild> => {
   const text = readText(message)
   return children.filter(({ delegationId }) => !text.includes(delegationId))
 }
 
 /** Report, from the store, of a child that reported to nobody. */
-const recoverReport = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: SentChild, redact: boolean) {
+const recoverReport = Effect.fnUntraced(function* (
+  store: SessionStore,
+  { delegationId, goal, sessionId }: SentChild,
+  redact: boolean
+) {
   const id = SessionId.make(sessionId)
   const session = Option.getOrUndefined(yield* store.get(id))
   const messages = session === undefined ? [] : yield* store.messages(id)
   const summary = messages.findLast((message) => message.role === "assistant" && readText(message) !== "")
   const reason = session?.endReason
   const status = reason === undefined ? "unknown" : reason === "text_response" ? "completed" : reason
-  return renderReport({
-    delegationId,
-    goal,
-    status,
-    summary: summary === undefined ? "" : readText(summary),
-    facts: [
-      ...(reason === undefined ? ["the process that it worked in ended before it did: look what is done before you use it"] : []),
-      `session ${sessionId}`
-    ]
-  }, redact)
+  return renderReport(
+    {
+      delegationId,
+      goal,
+      status,
+      summary: summary === undefined ? "" : readText(summary),
+      facts: [
+        ...(reason === undefined
+          ? ["the process that it worked in ended before it did: look what is done before you use it"]
+          : []),
+        `session ${sessionId}`
+      ]
+    },
+    redact
+  )
 })
 
 /** Reports that a session has not been told of, for the run that begins with `prompt`. */
-export const collectMissedReports = Effect.fnUntraced(function*(
+export const collectMissedReports = Effect.fnUntraced(function* (
   sessionId: SessionId,
   history: ReadonlyArray<Prompt.Message>,
   prompt: Prompt.UserMessage
@@ -149,8 +166,15 @@ export const collectMissedReports = Effect.fnUntraced(function*(
   const texts = yield* Effect.forEach(untold, (child): Effect.Effect<ReadonlyArray<string>, SessionStoreError> => {
     const delivery = waiting.find(({ delegationId }) => delegationId === child.delegationId)
     if (delivery !== undefined) return Effect.succeed([renderDelivery(delivery, redact)])
-    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recoverReport(store, child, redact), (text) => [text])
+    return working.has(child.delegationId)
+      ? Effect.succeed([])
+      : Effect.map(recoverReport(store, child, redact), (text) => [text])
   })
-  return texts.flat().map((said) =>
-    Prompt.userMessage({ content: [Prompt.textPart({ text: ResultText.cleanText(said, { foreign: false, redact }) })] }))
+  return texts
+    .flat()
+    .map((said) =>
+      Prompt.userMessage({
+        content: [Prompt.textPart({ text: ResultText.cleanText(said, { foreign: false, redact }) })]
+      })
+    )
 })

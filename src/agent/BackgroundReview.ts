@@ -1,15 +1,16 @@
 /**
- * Reviews of a conversation after a turn: an agent of its own looks at it and keeps what later conversations need, in the memory
- * and in skills.
+ * Reviews of a conversation after a turn: an agent of its own looks at it and keeps what later conversations need, in
+ * the memory and in skills.
  *
  * **Details**
  *
- * A review of the memory is due at every so many turns of the user, one of the skills at every so many steps of the loop; both begin
- * anew when the agent itself used `memory` or `skill_manage`. It begins when the result of the turn was handed over, and only after a
- * turn that was completed with a text. It is a side task (`background_review`): the auxiliary model answers it, and what it spends
- * counts for the session and for the budget of the run that it follows. It has the tools for memory and skills alone, as far as the run
- * had them, by the way of every other call: hooks, guards, approvals. Nobody is asked; what would need it is denied, and a change of a
- * skill is kept as a proposal for the user (`SkillStore.proposals`).
+ * A review of the memory is due at every so many turns of the user, one of the skills at every so many steps of the
+ * loop; both begin anew when the agent itself used `memory` or `skill_manage`. It begins when the result of the turn
+ * was handed over, and only after a turn that was completed with a text. It is a side task (`background_review`): the
+ * auxiliary model answers it, and what it spends counts for the session and for the budget of the run that it follows.
+ * It has the tools for memory and skills alone, as far as the run had them, by the way of every other call: hooks,
+ * guards, approvals. Nobody is asked; what would need it is denied, and a change of a skill is kept as a proposal for
+ * the user (`SkillStore.proposals`).
  *
  * The session is neither read nor written by it: it works on a copy of the conversation's last part, as text.
  *
@@ -115,8 +116,13 @@ const make = (scope: Scope.Scope): Service => {
       Effect.suspend(() => {
         const { sessionId } = review
         if (working.has(sessionId)) return Effect.succeed(false)
-        const reported = Effect.flatMap(work, (text) => text === undefined ? Effect.void : reports.offer({ sessionId, text }))
-        const done = Effect.ensuring(reported, Effect.sync(() => void working.delete(sessionId)))
+        const reported = Effect.flatMap(work, (text) =>
+          text === undefined ? Effect.void : reports.offer({ sessionId, text })
+        )
+        const done = Effect.ensuring(
+          reported,
+          Effect.sync(() => void working.delete(sessionId))
+        )
         // It is known before it begins.
         return Effect.map(Effect.forkIn(Effect.andThen(Effect.yieldNow, done), scope), (fiber) => {
           working.set(sessionId, { review, fiber })
@@ -127,7 +133,9 @@ const make = (scope: Scope.Scope): Service => {
 }
 
 /** Service of the reviews of an agent. */
-export class BackgroundReviews extends Context.Service<BackgroundReviews, Service>()("hermes-effect/agent/BackgroundReviews") {}
+export class BackgroundReviews extends Context.Service<BackgroundReviews, Service>()(
+  "hermes-effect/agent/BackgroundReviews"
+) {}
 
 /** Reviews live as long as the layer. */
 export const layer: Layer.Layer<BackgroundReviews> = Layer.effect(BackgroundReviews, Effect.map(Effect.scope, make))

@@ -72,7 +72,10 @@ export const renderProcessEvent = (event: ProcessEvent): string => {
     case "ProcessCompleted": {
       const how = event.reason === "killed" ? "was killed" : "exited"
       const output = event.output.trim() === "" ? "It printed nothing." : `The end of its output:\n${event.output}`
-      const wall = event.stoppedBy === undefined ? "" : `\n[${event.stoppedBy}. process(action="poll", session_id="${event.processId}") asks the user whether it may run outside]`
+      const wall =
+        event.stoppedBy === undefined
+          ? ""
+          : `\n[${event.stoppedBy}. process(action="poll", session_id="${event.processId}") asks the user whether it may run outside]`
       return `[The background process ${name} ${how} with code ${event.exitCode}]\n${output}${wall}`
     }
     case "WatchMatched": {
@@ -84,7 +87,7 @@ export const renderProcessEvent = (event: ProcessEvent): string => {
   }
 }
 
-const make = Effect.gen(function*() {
+const make = Effect.gen(function* () {
   const children = yield* Children
   const processes = yield* ProcessRegistry
   const events = yield* ProcessEvents
@@ -93,7 +96,7 @@ const make = Effect.gen(function*() {
   const listRunningProcesses = (sessionId: SessionId) =>
     Effect.map(processes.list(sessionId), (all) => all.filter((process) => process.ended() === undefined))
 
-  const listDescendants = Effect.fnUntraced(function*(sessionId: SessionId) {
+  const listDescendants = Effect.fnUntraced(function* (sessionId: SessionId) {
     const sessions = new Set<string>([sessionId])
     const family = []
     // Parents stand before their children.
@@ -105,7 +108,7 @@ const make = Effect.gen(function*() {
     return family
   })
 
-  const list: Service["list"] = Effect.fnUntraced(function*(sessionId) {
+  const list: Service["list"] = Effect.fnUntraced(function* (sessionId) {
     const family = yield* listDescendants(sessionId)
     const own = yield* listRunningProcesses(sessionId)
     return [
@@ -114,7 +117,10 @@ const make = Effect.gen(function*() {
         id: delegationId ?? subagentId,
         what: goal,
         since: startedAt,
-        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${formatCount(progress.toolCount, "tool call")}`
+        at:
+          progress.lastTool === undefined
+            ? "thinking"
+            : `${progress.lastTool}, ${formatCount(progress.toolCount, "tool call")}`
       })),
       ...own.map(({ id, options, pid, startedAt }): Item => ({
         kind: "process",
@@ -123,17 +129,19 @@ const make = Effect.gen(function*() {
         since: startedAt,
         at: `process ${pid}`
       })),
-      ...(yield* reviews.list).filter((review) => review.sessionId === sessionId).map(({ id, startedAt, subjects }): Item => ({
-        kind: "review",
-        id,
-        what: `review of the conversation for ${subjects.join(" and ")}`,
-        since: startedAt,
-        at: "thinking"
-      }))
+      ...(yield* reviews.list)
+        .filter((review) => review.sessionId === sessionId)
+        .map(({ id, startedAt, subjects }): Item => ({
+          kind: "review",
+          id,
+          what: `review of the conversation for ${subjects.join(" and ")}`,
+          since: startedAt,
+          at: "thinking"
+        }))
     ].sort((a, b) => a.since - b.since)
   })
 
-  const endItem = Effect.fnUntraced(function*(sessionId: SessionId, item: Item) {
+  const endItem = Effect.fnUntraced(function* (sessionId: SessionId, item: Item) {
     if (item.kind === "child") {
       yield* children.stop(item.id)
       return item
@@ -150,25 +158,29 @@ const make = Effect.gen(function*() {
 
   return BackgroundWork.of({
     list,
-    stop: Effect.fnUntraced(function*(sessionId, id) {
+    stop: Effect.fnUntraced(function* (sessionId, id) {
       const found = (yield* list(sessionId)).filter((item) => id !== "" && item.id.startsWith(id))
       const [only] = found
       return only === undefined || found.length > 1 ? undefined : yield* endItem(sessionId, only)
     }),
     stopAll: (sessionId) =>
       Effect.flatMap(list(sessionId), (items) =>
-        Effect.forEach(items, (item) => endItem(sessionId, item), { concurrency: "unbounded" })),
-    arrived: (sessionId) => Effect.raceAllFirst([children.arrived(sessionId), events.arrived(sessionId), reviews.arrived(sessionId)]),
+        Effect.forEach(items, (item) => endItem(sessionId, item), { concurrency: "unbounded" })
+      ),
+    arrived: (sessionId) =>
+      Effect.raceAllFirst([children.arrived(sessionId), events.arrived(sessionId), reviews.arrived(sessionId)]),
     takeNotices: (sessionId) => Effect.map(reviews.take(sessionId), (reports) => reports.map(({ text }) => text)),
     reviewed: reviews.settled,
-    take: Effect.fnUntraced(function*(sessionId) {
+    take: Effect.fnUntraced(function* (sessionId) {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
       const redact = yield* RedactSecrets
       // Texts of tools and children that come by another way than a result are redacted here.
-      return [...reports.map((report) => renderDelivery(report, redact)), ...news.map(renderProcessEvent)].map((text) => ResultText.cleanText(text, { foreign: false, redact }))
+      return [...reports.map((report) => renderDelivery(report, redact)), ...news.map(renderProcessEvent)].map((text) =>
+        ResultText.cleanText(text, { foreign: false, redact })
+      )
     }),
-    settled: Effect.fnUntraced(function*(sessionId) {
+    settled: Effect.fnUntraced(function* (sessionId) {
       const awaited = (yield* listRunningProcesses(sessionId)).filter(({ options }) => options.notifyOnComplete)
       yield* Effect.forEach(awaited, (process) => process.exit, { concurrency: "unbounded", discard: true })
     })
@@ -179,7 +191,5 @@ const make = Effect.gen(function*() {
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
 
 /** Background work of the children, processes and reviews of the surroundings. */
-export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> = Layer.effect(
-  BackgroundWork,
-  make
-)
+export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> =
+  Layer.effect(BackgroundWork, make)

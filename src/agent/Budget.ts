@@ -5,16 +5,17 @@
  * **Details**
  *
  * Use by a child counts for its parent too, and a limit of the parent holds for its children: only model calls are
- * counted for each run alone. A limit ends a run before its next step, with one exception: time also cuts a step that is
- * under way. Tool calls are used up when one had to be refused, not when the last one was allowed, so that the model can
- * still answer with what it has.
+ * counted for each run alone. A limit ends a run before its next step, with one exception: time also cuts a step that
+ * is under way. Tool calls are used up when one had to be refused, not when the last one was allowed, so that the model
+ * can still answer with what it has.
  *
- * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is run
- * for ever ends too.
+ * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is
+ * run for ever ends too.
  *
- * Spending beside a run's own model calls (titles, summaries, images described, commands judged, what MCP servers ask) is
- * charged to the account of its session ({@link UsageAccounts}), so that it is in the sums of the run and counts for its budget. A run opens
- * the account of its session and closes it when it ends; where none is under way, only the session's stored sums grow.
+ * Spending beside a run's own model calls (titles, summaries, images described, commands judged, what MCP servers ask)
+ * is charged to the account of its session ({@link UsageAccounts}), so that it is in the sums of the run and counts for
+ * its budget. A run opens the account of its session and closes it when it ends; where none is under way, only the
+ * session's stored sums grow.
  *
  * Source: `hermes-llm.md` §12, §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
  */
@@ -56,9 +57,12 @@ export interface Budget {
 }
 
 /** The ledger of a run that starts now. */
-export const make = (
-  { iterations, limits, parent, startedAt }: Pick<Budget, "iterations" | "limits" | "parent" | "startedAt">
-): Budget => ({
+export const make = ({
+  iterations,
+  limits,
+  parent,
+  startedAt
+}: Pick<Budget, "iterations" | "limits" | "parent" | "startedAt">): Budget => ({
   parent,
   iterations,
   limits,
@@ -90,15 +94,16 @@ const collectLedgers = (budget: Budget): ReadonlyArray<Budget> => {
 
 const findOverspentLimit = ({ cost, limits, usage }: Budget): Limit | undefined => {
   if (limits.tokens !== undefined && Usage.countTotalTokens(usage) >= limits.tokens) return "tokens"
-  const isPaid = limits.dollars === undefined ||
-    BigDecimal.isLessThan(cost.amount, BigDecimal.fromNumberUnsafe(limits.dollars))
+  const isPaid =
+    limits.dollars === undefined || BigDecimal.isLessThan(cost.amount, BigDecimal.fromNumberUnsafe(limits.dollars))
   return isPaid ? undefined : "cost"
 }
 
 /** Milliseconds until time cuts the run; undefined without a limit. Negative when it is over. */
 export const computeMillisLeft = (budget: Budget, now: number): number | undefined => {
   const ends = collectLedgers(budget).flatMap(({ limits: { seconds }, startedAt }) =>
-    seconds === undefined ? [] : [startedAt + seconds * 1000])
+    seconds === undefined ? [] : [startedAt + seconds * 1000]
+  )
   return ends.length === 0 ? undefined : Math.min(...ends) - now
 }
 
@@ -188,13 +193,22 @@ export const getWording = (limit: Limit): Wording => wordings[limit]
 /** Takes an entry into the sums of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>
 
-/** Account of the side tasks of a fiber, in place of that of their session: what works for a run that is over has its own. */
-export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", { defaultValue: () => undefined })
+/**
+ * Account of the side tasks of a fiber, in place of that of their session: what works for a run that is over has its
+ * own.
+ */
+export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", {
+  defaultValue: () => undefined
+})
 
 /** Accounts of runs, by session. */
 export interface Accounts {
   /** Runs an effect while its session has an account. */
-  readonly during: <A, E, R>(sessionId: string, charge: Charge, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly during: <A, E, R>(
+    sessionId: string,
+    charge: Charge,
+    effect: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
   /** Returns the account of a session; undefined where no run of it is under way. */
   readonly of: (sessionId: string) => Charge | undefined
 }
@@ -212,9 +226,12 @@ const makeAccounts = (): Accounts => {
     during: (sessionId, charge, effect) =>
       Effect.suspend(() => {
         accounts.set(sessionId, charge)
-        return Effect.ensuring(effect, Effect.sync(() => {
-          if (accounts.get(sessionId) === charge) accounts.delete(sessionId)
-        }))
+        return Effect.ensuring(
+          effect,
+          Effect.sync(() => {
+            if (accounts.get(sessionId) === charge) accounts.delete(sessionId)
+          })
+        )
       }),
     of: (sessionId) => accounts.get(sessionId)
   }

@@ -1,6 +1,7 @@
 /**
- * Waiting for a session that another run owns. Durable work names its session, so a busy one means "not yet": the owner is still
- * at work, or its process died and the lease has not ended. To count that as a failed attempt would do the work twice.
+ * Waiting for a session that another run owns. Durable work names its session, so a busy one means "not yet": the owner
+ * is still at work, or its process died and the lease has not ended. To count that as a failed attempt would do the
+ * work twice.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -12,15 +13,21 @@ const isBusy = <E>(error: E): error is Extract<E, SessionBusy> => error instance
 const looks = Schedule.min([Schedule.exponential("500 millis", 1.5), Schedule.spaced("5 seconds")])
 
 /**
- * Runs work on a session as soon as the session is free. While it fails with `SessionBusy` it is run again, without a limit in
- * time; the first wait is logged. Other failures pass. `work` is told whether it was waited for: then the owner may have done
- * the same work, and the stored session says how far it came.
+ * Runs work on a session as soon as the session is free. While it fails with `SessionBusy` it is run again, without a
+ * limit in time; the first wait is logged. Other failures pass. `work` is told whether it was waited for: then the
+ * owner may have done the same work, and the stored session says how far it came.
  */
-export const waitForSession = <A, E, R>(work: (hasWaited: boolean) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-  const waited = Effect.retry(Effect.suspend(() => work(true)), { while: isBusy, schedule: looks })
+export const waitForSession = <A, E, R>(
+  work: (hasWaited: boolean) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  const waited = Effect.retry(
+    Effect.suspend(() => work(true)),
+    { while: isBusy, schedule: looks }
+  )
   return Effect.catchIf(work(false), isBusy, (error) =>
     Effect.logInfo(`${error.message}. Waiting until it is free.`).pipe(
       Effect.andThen(Effect.sleep("500 millis")),
       Effect.andThen(waited)
-    ))
+    )
+  )
 }

@@ -41,7 +41,7 @@ export interface Outcome {
 const makeRefusal = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })
 
 /** The session that a call is made for: one that exists, or a new one that nobody stores. */
-const resolveSession = Effect.fnUntraced(function*(
+const resolveSession = Effect.fnUntraced(function* (
   wanted: string | undefined
 ): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError, Services> {
   if (wanted === undefined) return yield* Ids.makeSessionId
@@ -49,31 +49,48 @@ const resolveSession = Effect.fnUntraced(function*(
   const id = Ids.SessionId.make(wanted)
   const known = yield* store.get(id)
   if (Option.isSome(known)) return id
-  return yield* new InvalidInput({ message: `Unknown session_id ${JSON.stringify(wanted)}. Leave it out to call the tool outside of a session.` })
+  return yield* new InvalidInput({
+    message: `Unknown session_id ${JSON.stringify(wanted)}. Leave it out to call the tool outside of a session.`
+  })
 })
 
 /** Runs a call; a call that cannot be made is a failed one. */
-export const callTool = Effect.fn("Agent.callTool")(function*(
-  { args, cwd, name, sessionId: wanted }: Omit<Call, "context">
-): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
-  const { approvals, interceptors, registry, settings } = yield* Services
-  const tools = yield* registry.snapshot(settings.tools ?? everything)
-  if (tools.get(name) === undefined) return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
-  const sessionId = yield* resolveSession(wanted)
-  const taskId = Ids.TaskId.make(sessionId)
-  const turnId = yield* Ids.makeTurnId(sessionId, taskId)
-  const id = `call_${yield* Ids.makeHex(12)}`
-  return yield* ToolCalls.runOne({
-    tools,
-    interceptors,
-    guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
-    approvals,
-    limits: settings.resultLimits ?? ResultText.defaultLimits,
-    messages: [],
-    ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
-    emit: undefined
-  }, Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })).pipe(
-    Effect.provideService(Hooks, interceptors.hooks),
-    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? getWorkingDirectory() })
-  )
-}, Effect.catch((error) => Effect.succeed(makeRefusal(error.message))))
+export const callTool = Effect.fn("Agent.callTool")(
+  function* ({
+    args,
+    cwd,
+    name,
+    sessionId: wanted
+  }: Omit<Call, "context">): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
+    const { approvals, interceptors, registry, settings } = yield* Services
+    const tools = yield* registry.snapshot(settings.tools ?? everything)
+    if (tools.get(name) === undefined)
+      return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
+    const sessionId = yield* resolveSession(wanted)
+    const taskId = Ids.TaskId.make(sessionId)
+    const turnId = yield* Ids.makeTurnId(sessionId, taskId)
+    const id = `call_${yield* Ids.makeHex(12)}`
+    return yield* ToolCalls.runOne(
+      {
+        tools,
+        interceptors,
+        guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
+        approvals,
+        limits: settings.resultLimits ?? ResultText.defaultLimits,
+        messages: [],
+        ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
+        emit: undefined
+      },
+      Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })
+    ).pipe(
+      Effect.provideService(Hooks, interceptors.hooks),
+      Effect.provideService(ToolContext, {
+        sessionId,
+        taskId,
+        turnId,
+        cwd: cwd ?? settings.cwd ?? getWorkingDirectory()
+      })
+    )
+  },
+  Effect.catch((error) => Effect.succeed(makeRefusal(error.message)))
+)

@@ -5,8 +5,8 @@
  *
  * A child has the toolsets that its task asks for, compositions expanded, as far as the parent has them; all of the
  * parent's where it asks for none. Tools that talk to the user, remember for the user or spawn further work are never a
- * child's; delegation comes back to one that may delegate. The toolsets of MCP servers stay beside those that were asked
- * for, unless the settings say otherwise.
+ * child's; delegation comes back to one that may delegate. The toolsets of MCP servers stay beside those that were
+ * asked for, unless the settings say otherwise.
  *
  * Source: `hermes-product.md` §3.3–3.5.
  */
@@ -44,8 +44,10 @@ interface ToolSelectionInput {
   readonly keepMcp: boolean
 }
 
-const resolveToolsets = (toolsets: ReadonlyArray<string>, registered: ReadonlyArray<string>): Toolsets.ResolvedToolsets =>
-  Toolsets.resolve({ toolsets, foreign: registered })
+const resolveToolsets = (
+  toolsets: ReadonlyArray<string>,
+  registered: ReadonlyArray<string>
+): Toolsets.ResolvedToolsets => Toolsets.resolve({ toolsets, foreign: registered })
 
 /** Names among those that a task asks for which mean nothing, as a sentence for the model; undefined where all do. */
 export const describeUnknownToolset = (
@@ -54,12 +56,18 @@ export const describeUnknownToolset = (
 ): string | undefined => {
   const [unknown] = resolveToolsets(toolsets, registered).unknown
   if (unknown === undefined) return undefined
-  const meant = unknown.nearest === undefined ? "leave toolsets out to give the child all of yours" : `did you mean "${unknown.nearest}"?`
+  const meant =
+    unknown.nearest === undefined
+      ? "leave toolsets out to give the child all of yours"
+      : `did you mean "${unknown.nearest}"?`
   return `there is no toolset "${unknown.name}": ${meant}`
 }
 
 /** Selects the tools of a child from those of its parent. */
-const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
+const selectTools = (
+  task: Pick<Task, "toolsets">,
+  { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput
+): Selection => {
   const asked = task.toolsets === undefined ? undefined : resolveToolsets(task.toolsets, registered).selection
   return {
     toolset: (name) =>
@@ -72,7 +80,7 @@ const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, paren
     tool: (name) =>
       (parent.tool?.(name) ?? true) &&
       !withheld.has(name) &&
-      (name === "delegate_task" ? mayDelegate : asked?.tool?.(name) ?? true)
+      (name === "delegate_task" ? mayDelegate : (asked?.tool?.(name) ?? true))
   }
 }
 
@@ -128,11 +136,11 @@ const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string): string =>
     ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
     `Working directory: ${cwd}`,
     "You work on your own: no question will be answered. When you are done, reply with a summary for the agent that gave you " +
-    "this task: what you did, what you found, which files you changed, and what is left."
+      "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
 /** A child that nobody has heard of yet. */
-export const plan = Effect.fnUntraced(function*(
+export const plan = Effect.fnUntraced(function* (
   { cwd, depth, maxIterations, mayDelegate, parent }: Family,
   task: Delegator.Task,
   index: number,
@@ -148,10 +156,16 @@ export const plan = Effect.fnUntraced(function*(
   const watched = ChildWatch.makeProgress()
   // Work in the background is no part of the run that asked for it; its spending is, also after that run.
   const watch = ChildWatch.watch(subagentId, watched, (events) =>
-    delegationId === undefined && !parent.isOver ? emit(parent, ...events) : reportUsage(parent, events.filter((event) => event._tag === "UsageReported")))
+    delegationId === undefined && !parent.isOver
+      ? emit(parent, ...events)
+      : reportUsage(
+          parent,
+          events.filter((event) => event._tag === "UsageReported")
+        )
+  )
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
-    above: [parent.sessionId, ...parent.lineage?.above ?? []],
+    above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
     parentTurnId: parent.turnId,
     parentSubagentId: parent.lineage?.subagentId ?? "",
     subagentId,
@@ -161,7 +175,8 @@ export const plan = Effect.fnUntraced(function*(
     depth,
     budget: parent.budget
   }
-  const route = named?.route === "parent" ? parent.routeWanted : named?.route ?? delegation.route ?? parent.routeWanted
+  const route =
+    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
   const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
   return {
     index,
@@ -206,15 +221,21 @@ export const plan = Effect.fnUntraced(function*(
 })
 
 /** Report of a child that ended, or was cut before it could. */
-export const makeStopEvent = (child: Child): PairedEvents.Event<"subagent_stop"> => ["subagent_stop", () => {
-  const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.makeInterruptedEnding(child.watched), durationMillis: 0 }
-  return {
-    ...child.link,
-    child_summary: summary === "" ? null : summary,
-    child_status: status,
-    duration_ms: Math.max(0, Math.round(durationMillis))
+export const makeStopEvent = (child: Child): PairedEvents.Event<"subagent_stop"> => [
+  "subagent_stop",
+  () => {
+    const { durationMillis, status, summary } = child.ending ?? {
+      ...ChildWatch.makeInterruptedEnding(child.watched),
+      durationMillis: 0
+    }
+    return {
+      ...child.link,
+      child_summary: summary === "" ? null : summary,
+      child_status: status,
+      duration_ms: Math.max(0, Math.round(durationMillis))
+    }
   }
-}]
+]
 
 /** Tells that there is a child. Who gets the span closes it with {@link makeStopEvent}. */
 export const announce = (
@@ -224,21 +245,22 @@ export const announce = (
     PairedEvents.open<"subagent_start">(interceptors.hooks, {
       open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
       otherwise: () => makeStopEvent(child)
-    }))
+    })
+  )
 
 /** Result that the parent gets of a child, however far it came. */
-export const buildReport = Effect.fnUntraced(function*(
+export const buildReport = Effect.fnUntraced(function* (
   { parent }: Family,
   child: Child
 ): Effect.fn.Return<Delegator.ChildReport, never, Services> {
   const { files } = yield* Services
   const { ending, index, sessionId, watched } = child
   const now = yield* Clock.currentTimeMillis
-  const { durationMillis, error, exit, status, summary } = ending ??
-    { ...ChildWatch.makeInterruptedEnding(watched), durationMillis: now - child.startedAt }
-  const stale = files === undefined
-    ? []
-    : yield* files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
+  const { durationMillis, error, exit, status, summary } = ending ?? {
+    ...ChildWatch.makeInterruptedEnding(watched),
+    durationMillis: now - child.startedAt
+  }
+  const stale = files === undefined ? [] : yield* files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
   return {
     task_index: index,
     status,
@@ -255,7 +277,7 @@ export const buildReport = Effect.fnUntraced(function*(
   }
 })
 
-const settleChild = Effect.fnUntraced(function*(
+const settleChild = Effect.fnUntraced(function* (
   { parent }: Family,
   child: Child,
   exit: Exit.Exit<Option.Option<RunResult>, unknown>
@@ -308,15 +330,17 @@ export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { g
 })
 
 /** Runs a child to its end, whatever that is; only interruption from outside is not a report. */
-export const run = Effect.fnUntraced(function*(family: Family, child: Child): Effect.fn.Return<Delegator.ChildReport, never, Services> {
+export const run = Effect.fnUntraced(function* (
+  family: Family,
+  child: Child
+): Effect.fn.Return<Delegator.ChildReport, never, Services> {
   const { agent, parent } = family
   const { children, settings } = yield* Services
   const { autoApprove, childTimeoutMillis } = settings.delegation ?? {}
   const { sessionId, task } = child
   const work = agent.run(child.input, child.lineage)
-  const bounded = childTimeoutMillis === undefined
-    ? Effect.map(work, Option.some)
-    : Effect.timeoutOption(work, childTimeoutMillis)
+  const bounded =
+    childTimeoutMillis === undefined ? Effect.map(work, Option.some) : Effect.timeoutOption(work, childTimeoutMillis)
   const entry = {
     subagentId: child.lineage.subagentId,
     parentSubagentId: child.lineage.parentSubagentId,
@@ -330,22 +354,25 @@ export const run = Effect.fnUntraced(function*(family: Family, child: Child): Ef
     progress: child.watched
   }
   const { recorder } = parent
-  const recorded = recorder === undefined ? Effect.void : Effect.suspend(() => {
-    recorder.write({
-      _tag: "ChildStarted",
-      ...(child.lineage.callId === undefined ? {} : { callId: child.lineage.callId }),
-      subagentId: child.lineage.subagentId,
-      sessionId,
-      goal: task.goal,
-      role: task.role,
-      background: child.delegationId !== undefined
-    })
-    // The record of a parent tells of its child before the child's own does.
-    return recorder.flush
-  })
+  const recorded =
+    recorder === undefined
+      ? Effect.void
+      : Effect.suspend(() => {
+          recorder.write({
+            _tag: "ChildStarted",
+            ...(child.lineage.callId === undefined ? {} : { callId: child.lineage.callId }),
+            subagentId: child.lineage.subagentId,
+            sessionId,
+            goal: task.goal,
+            role: task.role,
+            background: child.delegationId !== undefined
+          })
+          // The record of a parent tells of its child before the child's own does.
+          return recorder.flush
+        })
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(CallConversation, (yield* CallConversation) ?? parent.conversationId),
-    Effect.provideService(StartingSessions, [...yield* StartingSessions, parent.sessionId]),
+    Effect.provideService(StartingSessions, [...(yield* StartingSessions), parent.sessionId]),
     Effect.provideService(InteractiveMode, makeUnattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settleChild(family, child, exit)),
     Effect.exit,

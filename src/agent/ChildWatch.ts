@@ -101,32 +101,40 @@ export interface ChildEnding {
   readonly error?: string
 }
 
-const describeError = (error: unknown): string => error instanceof Error ? error.message : String(error)
+const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Report of a child that was cut before it could say how it ended. */
-export const makeInterruptedEnding = ({ text }: ChildProgress): ChildEnding => ({ status: "interrupted", exit: "interrupted", summary: text })
+export const makeInterruptedEnding = ({ text }: ChildProgress): ChildEnding => ({
+  status: "interrupted",
+  exit: "interrupted",
+  summary: text
+})
 
 const makeFailedEnding = (cause: Cause.Cause<unknown>, watched: ChildProgress): ChildEnding =>
   Cause.hasInterrupts(cause)
     ? makeInterruptedEnding(watched)
     : {
-      status: Cause.hasDies(cause) ? "error" : "failed",
-      exit: "error",
-      summary: watched.text,
-      error: describeError(Cause.squash(cause))
-    }
+        status: Cause.hasDies(cause) ? "error" : "failed",
+        exit: "error",
+        summary: watched.text,
+        error: describeError(Cause.squash(cause))
+      }
 
 const makeTimeoutEnding = ({ lastTool, steps, text, usage }: ChildProgress): ChildEnding => {
   const at = lastTool === undefined ? `in model call ${steps}` : `after ${lastTool}`
-  const why = usage.requestCount === 0
-    ? "the child ran out of time before its model answered once: check the provider of delegated work, or raise " +
-      "delegation.child_timeout_seconds"
-    : `the child ran out of time (${at})`
+  const why =
+    usage.requestCount === 0
+      ? "the child ran out of time before its model answered once: check the provider of delegated work, or raise " +
+        "delegation.child_timeout_seconds"
+      : `the child ran out of time (${at})`
   return { status: "timeout", exit: "timeout", summary: text, error: why }
 }
 
 /** Outcome of a child; `none` is: not in its time. Text alone does not make its work complete. */
-export const determineEnding = (exit: Exit.Exit<Option.Option<RunResult>, unknown>, watched: ChildProgress): ChildEnding => {
+export const determineEnding = (
+  exit: Exit.Exit<Option.Option<RunResult>, unknown>,
+  watched: ChildProgress
+): ChildEnding => {
   if (Exit.isFailure(exit)) return makeFailedEnding(exit.cause, watched)
   if (Option.isNone(exit.value)) return makeTimeoutEnding(watched)
   const result = exit.value.value

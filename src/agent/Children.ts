@@ -1,12 +1,12 @@
 /**
- * The children that work at this time, in front and in the background, of all runs of an agent: who they are, how they are
- * stopped, and what those in the background have to report.
+ * The children that work at this time, in front and in the background, of all runs of an agent: who they are, how they
+ * are stopped, and what those in the background have to report.
  *
  * **Details**
  *
- * A child in front belongs to the run that asked for it and ends with it. One in the background belongs to this service:
- * interrupting its parent leaves it alone, and closing the service interrupts it. Its report waits here until somebody takes
- * it; what is not taken is not lost either, see `Background`.
+ * A child in front belongs to the run that asked for it and ends with it. One in the background belongs to this
+ * service: interrupting its parent leaves it alone, and closing the service interrupts it. Its report waits here until
+ * somebody takes it; what is not taken is not lost either, see `Background`.
  *
  * **Example** (Nobody delegates for a while)
  *
@@ -93,8 +93,9 @@ export const make = (scope?: Scope.Scope): Service => {
     list: Effect.sync(() => Array.from(working.values(), ({ child }) => child)),
     stop: (id) =>
       Effect.suspend(() => {
-        const found = Array.from(working.values()).filter(({ child: { delegationId, subagentId } }) =>
-          id !== "" && (subagentId.startsWith(id) || delegationId?.startsWith(id) === true)
+        const found = Array.from(working.values()).filter(
+          ({ child: { delegationId, subagentId } }) =>
+            id !== "" && (subagentId.startsWith(id) || delegationId?.startsWith(id) === true)
         )
         const [only] = found
         return only === undefined || found.length > 1 ? Effect.succeed(undefined) : Effect.as(only.stop, only.child)
@@ -107,11 +108,16 @@ export const make = (scope?: Scope.Scope): Service => {
     during: (child, stop, work) =>
       Effect.suspend(() => {
         working.set(child.subagentId, { child, stop })
-        return Effect.ensuring(work, Effect.sync(() => working.delete(child.subagentId)))
+        return Effect.ensuring(
+          work,
+          Effect.sync(() => working.delete(child.subagentId))
+        )
       }),
-    send: scope === undefined
-      ? undefined
-      : (work) => Effect.asVoid(Effect.forkIn(Effect.flatMap(work, reports.offer), scope, { startImmediately: true })),
+    send:
+      scope === undefined
+        ? undefined
+        : (work) =>
+            Effect.asVoid(Effect.forkIn(Effect.flatMap(work, reports.offer), scope, { startImmediately: true })),
     take: reports.drain,
     arrived: reports.arrived
   }

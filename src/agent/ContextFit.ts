@@ -1,12 +1,12 @@
 /**
- * Keeps the conversation of a run below the trigger of compaction: before its first model call, and after each batch of tool
- * calls.
+ * Keeps the conversation of a run below the trigger of compaction: before its first model call, and after each batch of
+ * tool calls.
  *
  * **Details**
  *
- * A window that is not known triggers nothing. After tools the tokens of the prompt that the provider counted last decide; its answer is not among them. Before the first
- * call an estimate does, of a conversation that is long enough for head and tail. Open items of the todo list are told again
- * where their message went, and files count as unread.
+ * A window that is not known triggers nothing. After tools the tokens of the prompt that the provider counted last
+ * decide; its answer is not among them. Before the first call an estimate does, of a conversation that is long enough
+ * for head and tail. Open items of the todo list are told again where their message went, and files count as unread.
  *
  * Source: `hermes-llm.md` §10.4 and §10.6.
  */
@@ -21,7 +21,10 @@ import * as MemoryTurns from "./MemoryTurns.ts"
 import { getCurrentRoute, emit, recordRewrite, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Window of the smallest models that an agent works with, in tokens: nothing below its trigger needs a look at the model's own. */
+/**
+ * Window of the smallest models that an agent works with, in tokens: nothing below its trigger needs a look at the
+ * model's own.
+ */
 const smallestWindow = 8_000
 
 /** Window where nobody can say one, in tokens. */
@@ -36,19 +39,28 @@ interface Bounds {
 }
 
 /** Tokens that the model of a run holds; undefined where nobody stated it. */
-export const findWindow = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<number | undefined, never, Services> {
-  const { router: { catalogue } } = yield* Services
+export const findWindow = Effect.fnUntraced(function* (
+  run: RunState
+): Effect.fn.Return<number | undefined, never, Services> {
+  const {
+    router: { catalogue }
+  } = yield* Services
   if (catalogue === undefined) return undefined
   const { source, tokens } = yield* catalogue.window(yield* getCurrentRoute(run, run.routeWanted))
   return source === "default" ? undefined : tokens
 })
 
 /** True where middleware decides when the conversation is made smaller. */
-const isLeftToMiddleware = Effect.map(Services, ({ interceptors }) =>
-  interceptors.stack.lifecycle?.entries.some(({ compaction }) => compaction !== undefined) === true)
+const isLeftToMiddleware = Effect.map(
+  Services,
+  ({ interceptors }) =>
+    interceptors.stack.lifecycle?.entries.some(({ compaction }) => compaction !== undefined) === true
+)
 
-const findBounds = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
-  const { compaction: { trigger } } = yield* Services
+const findBounds = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
+  const {
+    compaction: { trigger }
+  } = yield* Services
   if (trigger === undefined || (yield* isLeftToMiddleware)) return undefined
   // A window that nobody stated is no reason to ask another model: a refusal will tell.
   const tokens = yield* findWindow(run)
@@ -57,21 +69,30 @@ const findBounds = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
 
 const renderOpenTodos = (messages: ReadonlyArray<Prompt.Message>): string | undefined => {
   const open = Todo.fromHistory(messages).filter(({ status }) => status === "pending" || status === "in_progress")
-  return open.length === 0 ? undefined : open.map(({ content, id, status }) => `- [${status === "in_progress" ? ">" : " "}] ${id}: ${content}`).join("\n")
+  return open.length === 0
+    ? undefined
+    : open.map(({ content, id, status }) => `- [${status === "in_progress" ? ">" : " "}] ${id}: ${content}`).join("\n")
 }
 
-/** The compacted conversation, with the open items of a todo list that it no longer shows behind its first new message. */
-const withTodos = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+/**
+ * The compacted conversation, with the open items of a todo list that it no longer shows behind its first new message.
+ */
+const withTodos = (
+  before: ReadonlyArray<Prompt.Message>,
+  after: ReadonlyArray<Prompt.Message>
+): ReadonlyArray<Prompt.Message> => {
   const items = renderOpenTodos(before)
   if (items === undefined || renderOpenTodos(after) !== undefined) return after
   const known = new Set(before)
   const at = after.findIndex((message) => !known.has(message) && message.role === "user")
-  const told = Prompt.userMessage({ content: [Prompt.textPart({ text: `[Your todo list, which was compacted away. Open items:\n${items}]` })] })
+  const told = Prompt.userMessage({
+    content: [Prompt.textPart({ text: `[Your todo list, which was compacted away. Open items:\n${items}]` })]
+  })
   return at < 0 ? after : [...after.slice(0, at + 1), told, ...after.slice(at + 1)]
 }
 
 /** Makes the conversation smaller; false when it stays as it is. */
-export const compact = Effect.fnUntraced(function*(
+export const compact = Effect.fnUntraced(function* (
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges" | "plan" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {
@@ -102,7 +123,10 @@ export const compact = Effect.fnUntraced(function*(
 })
 
 /** Makes the conversation smaller as middleware asks for it. */
-export const applyPlan = Effect.fnUntraced(function*(run: RunState, plan: CompactionPlan): Effect.fn.Return<void, never, Services> {
+export const applyPlan = Effect.fnUntraced(function* (
+  run: RunState,
+  plan: CompactionPlan
+): Effect.fn.Return<void, never, Services> {
   const window = plan.window ?? (yield* findWindow(run)) ?? unknownWindow
   yield* compact(run, { reason: "threshold", window, tokens: estimateTokens(run), plan })
 })
@@ -122,20 +146,28 @@ export interface CompactionResult {
 }
 
 /** Size of a run's conversation. */
-export const measureSize = ({ messages }: Pick<RunState, "messages">): Size => ({ messages: messages.length - 1, tokens: estimateTokens({ messages }) })
+export const measureSize = ({ messages }: Pick<RunState, "messages">): Size => ({
+  messages: messages.length - 1,
+  tokens: estimateTokens({ messages })
+})
 
 /** Makes the conversation smaller because the user asks for it. */
-export const compactOnDemand = Effect.fnUntraced(function*(
+export const compactOnDemand = Effect.fnUntraced(function* (
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges">
 ): Effect.fn.Return<void, never, Services> {
-  const { router: { catalogue } } = yield* Services
-  const { tokens: window } = catalogue === undefined ? { tokens: unknownWindow } : yield* catalogue.window(yield* getCurrentRoute(run, run.routeWanted))
+  const {
+    router: { catalogue }
+  } = yield* Services
+  const { tokens: window } =
+    catalogue === undefined
+      ? { tokens: unknownWindow }
+      : yield* catalogue.window(yield* getCurrentRoute(run, run.routeWanted))
   yield* compact(run, { ...asked, reason: "manual", window })
 })
 
 /** Makes room before the first call. */
-export const compactBeforeCalls = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   if (compaction.trigger === undefined || run.messages.length - 1 <= (compaction.leastMessages ?? 0)) return
   const bounds = yield* findBounds(run)
@@ -150,7 +182,7 @@ export const compactBeforeCalls = Effect.fnUntraced(function*(run: RunState): Ef
 })
 
 /** Makes room after the tools of a step, where the provider counted as many tokens as trigger it. */
-export const compactAfterTools = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+export const compactAfterTools = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   const tokens = run.promptTokens
   if (compaction.trigger === undefined || tokens === undefined || tokens < compaction.trigger(smallestWindow)) return

@@ -4,8 +4,9 @@
  *
  * **Details**
  *
- * Asking again belongs to the step that was refused: it costs no iteration. What the model was found to hold is remembered
- * by the router's catalogue, which heeds it in every call of this process, and on disk once a call has succeeded.
+ * Asking again belongs to the step that was refused: it costs no iteration. What the model was found to hold is
+ * remembered by the router's catalogue, which heeds it in every call of this process, and on disk once a call has
+ * succeeded.
  *
  * Source: `hermes-llm.md` §11, §16.5.
  */
@@ -23,12 +24,17 @@ import { Services } from "./Services.ts"
  * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `log`
  * names the route that was asked, where it was not the router's choice, and has the decision on the refusal.
  */
-export const recover = Effect.fnUntraced(function*(
+export const recover = Effect.fnUntraced(function* (
   run: RunState,
   error: AiError.AiError,
   log: AttemptLog
 ): Effect.fn.Return<void, AiError.AiError | CompressionExhausted, Services> {
-  const { compaction: engine, files, interceptors: { stack }, router } = yield* Services
+  const {
+    compaction: engine,
+    files,
+    interceptors: { stack },
+    router
+  } = yield* Services
   const owners = stack.lifecycle?.entries.flatMap(({ compaction }) => compaction ?? []) ?? []
   const compaction = owners.length === 0 || owners.some(({ whenRefused }) => whenRefused) ? engine : CompactionPort.none
   const named = log.route
@@ -36,25 +42,31 @@ export const recover = Effect.fnUntraced(function*(
   if (catalogue === undefined) return yield* error
   const route = yield* getCurrentRoute(run, named)
   const { tokens } = yield* catalogue.window(route)
-  const outcome = yield* Probing.recoverConversation(catalogue.probing, compaction, run.compactions ??= Probing.makeTurn(), {
-    error,
-    decision: log.failure?.error === error ? log.failure.decision : undefined,
-    route,
-    window: tokens,
-    messages: run.messages,
-    sessionId: run.sessionId,
-    conversationId: run.conversationId,
-    taskId: run.taskId,
-    turnId: run.turnId,
-    notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })
-  })
+  const outcome = yield* Probing.recoverConversation(
+    catalogue.probing,
+    compaction,
+    (run.compactions ??= Probing.makeTurn()),
+    {
+      error,
+      decision: log.failure?.error === error ? log.failure.decision : undefined,
+      route,
+      window: tokens,
+      messages: run.messages,
+      sessionId: run.sessionId,
+      conversationId: run.conversationId,
+      taskId: run.taskId,
+      turnId: run.turnId,
+      notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })
+    }
+  )
   switch (outcome._tag) {
     case "NotAboutSize":
       return yield* error
     case "Restart": {
       const messages = run.messages.slice()
       const before = messages.length
-      if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== messages[at])) run.isCompacted = true
+      if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== messages[at]))
+        run.isCompacted = true
       run.messages.splice(0, before, ...outcome.messages)
       recordRewrite(run, "context_overflow", messages)
       // The model has lost the files that it read.
@@ -69,7 +81,8 @@ export const recover = Effect.fnUntraced(function*(
       return yield* Effect.sleep(Probing.pause)
     }
     case "Exhausted": {
-      const next = named === undefined ? yield* router.advance(toRouterTurn(run), "the conversation does not fit") : undefined
+      const next =
+        named === undefined ? yield* router.advance(toRouterTurn(run), "the conversation does not fit") : undefined
       if (next === undefined) return yield* new CompressionExhausted({ message: outcome.message, cause: error })
       return yield* emit(run, {
         _tag: "Notice",

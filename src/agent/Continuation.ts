@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A run that was compacted keeps its session to its end and stores each of its messages there. Then the session is ended, and one
- * that has the compacted conversation takes its place, in one transaction: the next run begins with what this one sent last, and
- * with a system prompt that knows the memory of today. Without it each run would compact the whole session again.
+ * A run that was compacted keeps its session to its end and stores each of its messages there. Then the session is
+ * ended, and one that has the compacted conversation takes its place, in one transaction: the next run begins with what
+ * this one sent last, and with a system prompt that knows the memory of today. Without it each run would compact the
+ * whole session again.
  *
  * A store that cannot take it loses nothing: the session is whole, and the next run compacts it.
  *
@@ -38,17 +39,24 @@ const toStoredMessages = ({ messages, unstored }: RunState): ReadonlyArray<Promp
   })
 
 /** The prompt of the new session: built anew, unless the caller of the run or of the session gave one. */
-const buildSystemPrompt = Effect.fnUntraced(function*(
+const buildSystemPrompt = Effect.fnUntraced(function* (
   { cwd, run }: RunStart.OpenedRun,
   { route, systemPrompt, tools }: Input,
   id: Ids.SessionId,
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.buildPromptLayers({ cwd, platform: run.platform, route, source: session.source, tools }, id).pipe(
+  return yield* RunStart.buildPromptLayers(
+    { cwd, platform: run.platform, route, source: session.source, tools },
+    id
+  ).pipe(
     Effect.map(SystemPrompt.render),
     Effect.catch((error) =>
-      Effect.as(emit(run, { _tag: "Notice", level: "warning", message: `the system prompt stays as it is: ${error.message}` }), session.systemPrompt))
+      Effect.as(
+        emit(run, { _tag: "Notice", level: "warning", message: `the system prompt stays as it is: ${error.message}` }),
+        session.systemPrompt
+      )
+    )
   )
 })
 
@@ -56,7 +64,12 @@ const buildSystemPrompt = Effect.fnUntraced(function*(
 const buildRecordEntries = (
   record: RunRecord,
   { recorder, sessionId: source }: RunState,
-  { at, count, messages, sessionId }: {
+  {
+    at,
+    count,
+    messages,
+    sessionId
+  }: {
     readonly sessionId: Ids.SessionId
     readonly at: number
     /** Messages of the session that was compacted. */
@@ -65,32 +78,35 @@ const buildRecordEntries = (
   }
 ) => {
   const copies = ContextCopy.findCopies(messages, recorder?.stored ?? [])
-  return ContextCopy.makeEntries(record, {
-    sessionId,
-    turnId: ContextCopy.makeCompressionTurnId(sessionId),
-    at,
-    link: { _tag: "ReplayBegun", source, position: count, changed: ["compression"] },
-    rewritten: {
-      _tag: "ContextRewritten",
-      reason: "compression",
-      before: count,
-      after: messages.length,
-      source,
-      removed: ContextCopy.listRemoved(copies, count)
-    }
-  }, copies)
+  return ContextCopy.makeEntries(
+    record,
+    {
+      sessionId,
+      turnId: ContextCopy.makeCompressionTurnId(sessionId),
+      at,
+      link: { _tag: "ReplayBegun", source, position: count, changed: ["compression"] },
+      rewritten: {
+        _tag: "ContextRewritten",
+        reason: "compression",
+        before: count,
+        after: messages.length,
+        source,
+        removed: ContextCopy.listRemoved(copies, count)
+      }
+    },
+    copies
+  )
 }
 
-/** Makes the session in which that of a run goes on; gives its id, undefined where the run's own stays. `reason` is that of the run's end. */
-export const make = Effect.fnUntraced(function*(
-  opened: RunStart.OpenedRun,
-  input: Input,
-  reason: string
-) {
+/**
+ * Makes the session in which that of a run goes on; gives its id, undefined where the run's own stays. `reason` is that
+ * of the run's end.
+ */
+export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened
   if (!run.isCompacted || run.lineage !== undefined) return undefined
   const { files, record, store } = yield* Services
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const session = Option.getOrUndefined(yield* store.get(run.sessionId))
     if (session === undefined) return undefined
     const id = yield* Ids.makeSessionId
@@ -100,13 +116,24 @@ export const make = Effect.fnUntraced(function*(
     const at = yield* Clock.currentTimeMillis
     const messages = toStoredMessages(run)
     const made = store.continueIn(run.sessionId, { id, provider, model, systemPrompt, messages, endReason: reason })
-    const entries = record === undefined ? [] : yield* buildRecordEntries(record, run, { sessionId: id, at, count: session.messageCount, messages })
+    const entries =
+      record === undefined
+        ? []
+        : yield* buildRecordEntries(record, run, { sessionId: id, at, count: session.messageCount, messages })
     const written = record === undefined ? made : Effect.tap(made, () => record.append(entries))
     yield* store.together === undefined || record?.together !== store.together ? written : store.together(written)
     if (files !== undefined) yield* files.moved(run.sessionId, id)
     return id
   }).pipe(
     Effect.catch((error) =>
-      Effect.as(emit(run, { _tag: "Notice", level: "warning", message: `the session stays as it is, so its next run compacts it again: ${error.message}` }), undefined))
+      Effect.as(
+        emit(run, {
+          _tag: "Notice",
+          level: "warning",
+          message: `the session stays as it is, so its next run compacts it again: ${error.message}`
+        }),
+        undefined
+      )
+    )
   )
 })

@@ -1,16 +1,16 @@
 /**
- * The agent's side of `delegate_task`: a child for each task, with the run's hooks and middleware, a part of its tools, and
- * a budget of its own.
+ * The agent's side of `delegate_task`: a child for each task, with the run's hooks and middleware, a part of its tools,
+ * and a budget of its own.
  *
  * **Details**
  *
- * Children run side by side up to the limit, as fibers of the tool call: interrupting the call or the run interrupts every
- * descendant at once, and none outlives it. What was finished by then is kept as the result of the call, and what was not is
- * there as `interrupted`. A child that fails, runs out of budget or time, or is stopped alone is a report, never a failed
- * run; its siblings go on.
+ * Children run side by side up to the limit, as fibers of the tool call: interrupting the call or the run interrupts
+ * every descendant at once, and none outlives it. What was finished by then is kept as the result of the call, and what
+ * was not is there as `interrupted`. A child that fails, runs out of budget or time, or is stopped alone is a report,
+ * never a failed run; its siblings go on.
  *
- * `subagent_start` is told of every child before the first one runs, `subagent_stop` after the last one ended, both in the
- * order of the tasks.
+ * `subagent_start` is told of every child before the first one runs, `subagent_stop` after the last one ended, both in
+ * the order of the tasks.
  *
  * A child in the background is a fiber of {@link Children} instead: it outlives the run that asked for it and is not
  * interrupted with it. The limits of that run (tokens, money, time) hold for it all the same.
@@ -31,11 +31,7 @@ import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Defaults. */
-const defaults = {
-  maxSpawnDepth: 2,
-  maxConcurrentChildren: 3,
-  maxIterations: 50
-} satisfies DelegationSettings
+const defaults = { maxSpawnDepth: 2, maxConcurrentChildren: 3, maxIterations: 50 } satisfies DelegationSettings
 
 const refuseDelegation = (message: string) => Effect.fail(new Delegator.DelegationRefused({ message }))
 
@@ -44,14 +40,14 @@ const dispatchedNote =
   "Do not wait for it, and do not do its work."
 
 /** A task without secrets: a model wrote it, and it is what the child is told, stored with, and known by. */
-const withoutSecrets = Effect.fnUntraced(function*(task: Delegator.Task): Effect.fn.Return<Delegator.Task> {
+const withoutSecrets = Effect.fnUntraced(function* (task: Delegator.Task): Effect.fn.Return<Delegator.Task> {
   const secrets = yield* Secrets
   const mask = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask
   return { ...task, goal: mask(task.goal), context: task.context === undefined ? undefined : mask(task.context) }
 })
 
 /** The port for one run. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   parent: RunState,
   cwd: string,
   agent: Child.Agent
@@ -72,12 +68,14 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /** Refuses what cannot be done, before anybody is spawned. */
-  const admitTasks = Effect.fnUntraced(function*(tasks: ReadonlyArray<Delegator.Task>) {
+  const admitTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
       return yield* refuseDelegation(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)
     }
     if (yield* children.isPaused) {
-      return yield* refuseDelegation("the user has paused delegation: do this work yourself, or say what you would delegate")
+      return yield* refuseDelegation(
+        "the user has paused delegation: do this work yourself, or say what you would delegate"
+      )
     }
     if (tasks.length > maxConcurrentChildren) {
       return yield* refuseDelegation(
@@ -93,13 +91,16 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Results of the children so far, as the result of a call that is cut. */
-  const salvageResults = Effect.fnUntraced(function*(callId: string, planned: ReadonlyArray<Child.Child>) {
+  const salvageResults = Effect.fnUntraced(function* (callId: string, planned: ReadonlyArray<Child.Child>) {
     const results = yield* Effect.forEach(planned, (child) => Child.buildReport(family, child))
-    const { output } = ResultText.renderResult({ output: { results }, isFailure: true }, { foreign: false, redact: yield* RedactSecrets })
+    const { output } = ResultText.renderResult(
+      { output: { results }, isFailure: true },
+      { foreign: false, redact: yield* RedactSecrets }
+    )
     parent.batch.salvaged.set(callId, output)
   })
 
-  const runTasks = Effect.fnUntraced(function*(
+  const runTasks = Effect.fnUntraced(function* (
     tasks: ReadonlyArray<Delegator.Task>,
     registered: ReadonlyArray<string>
   ): Effect.fn.Return<ReadonlyArray<Delegator.ChildReport>, never, Scope.Scope | Services> {
@@ -107,19 +108,24 @@ export const make = Effect.fnUntraced(function*(
     const planned = yield* Effect.forEach(tasks, (task, index) => Child.plan(family, task, index, registered))
     const spans = yield* Effect.forEach(planned, (child) => Child.announce(child))
     yield* emit(parent, ...planned.map(Child.makeStartedEvent))
-    return yield* Effect.forEach(planned, (child) => Child.run(family, child), { concurrency: maxConcurrentChildren }).pipe(
+    return yield* Effect.forEach(planned, (child) => Child.run(family, child), {
+      concurrency: maxConcurrentChildren
+    }).pipe(
       Effect.onInterrupt(() => salvageResults(callId, planned)),
-      Effect.ensuring(Effect.forEach(spans, (span, index) => {
-        const child = planned[index]
-        return child === undefined ? Effect.void : span.close(Child.makeStopEvent(child))
-      }))
+      Effect.ensuring(
+        Effect.forEach(spans, (span, index) => {
+          const child = planned[index]
+          return child === undefined ? Effect.void : span.close(Child.makeStopEvent(child))
+        })
+      )
     )
   })
 
-  const dispatch = Effect.fnUntraced(function*(task: Delegator.Task) {
+  const dispatch = Effect.fnUntraced(function* (task: Delegator.Task) {
     const registered = yield* admitTasks([task])
     const { send } = children
-    if (send === undefined) return yield* refuseDelegation("background work is not available here: delegate without background")
+    if (send === undefined)
+      return yield* refuseDelegation("background work is not available here: delegate without background")
     const busy = (yield* children.list).filter(({ delegationId }) => delegationId !== undefined)
     if (busy.length >= maxConcurrentChildren) {
       return yield* refuseDelegation(
@@ -130,11 +136,16 @@ export const make = Effect.fnUntraced(function*(
     const child = yield* Child.plan(family, task, 0, registered, delegationId)
     yield* emit(parent, Child.makeStartedEvent(child))
     yield* send(
-      Effect.scoped(Effect.gen(function*() {
-        const span = yield* Child.announce(child)
-        const report = yield* Effect.ensuring(Child.run(family, child), Effect.suspend(() => span.close(Child.makeStopEvent(child))))
-        return { delegationId, sessionId: parent.sessionId, goal: task.goal, report }
-      })).pipe(Effect.provideService(Services, services))
+      Effect.scoped(
+        Effect.gen(function* () {
+          const span = yield* Child.announce(child)
+          const report = yield* Effect.ensuring(
+            Child.run(family, child),
+            Effect.suspend(() => span.close(Child.makeStopEvent(child)))
+          )
+          return { delegationId, sessionId: parent.sessionId, goal: task.goal, report }
+        })
+      ).pipe(Effect.provideService(Services, services))
     )
     return {
       status: "dispatched",
@@ -147,10 +158,13 @@ export const make = Effect.fnUntraced(function*(
   })
 
   return {
-    delegate: Effect.fnUntraced(function*(tasks) {
-      const registered = yield* admitTasks(tasks)
-      return yield* Effect.scoped(runTasks(yield* Effect.forEach(tasks, withoutSecrets), registered))
-    }, Effect.provideService(Services, services)),
+    delegate: Effect.fnUntraced(
+      function* (tasks) {
+        const registered = yield* admitTasks(tasks)
+        return yield* Effect.scoped(runTasks(yield* Effect.forEach(tasks, withoutSecrets), registered))
+      },
+      Effect.provideService(Services, services)
+    ),
     dispatch: (task) => Effect.provideService(Effect.flatMap(withoutSecrets(task), dispatch), Services, services)
   }
 })

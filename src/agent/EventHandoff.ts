@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A reader that waits goes on within the offer itself, with the events as they were offered: no queue, no copy and no turn of the event loop
- * is between them. Events for a reader that is busy are kept, and given to it all at once; a run that is too far ahead waits until they were
- * taken. What ends the stream comes behind the events that were offered before it.
+ * A reader that waits goes on within the offer itself, with the events as they were offered: no queue, no copy and no
+ * turn of the event loop is between them. Events for a reader that is busy are kept, and given to it all at once; a run
+ * that is too far ahead waits until they were taken. What ends the stream comes behind the events that were offered
+ * before it.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -62,18 +63,22 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
       if (writers.size > 0) releaseWriters()
       return Effect.succeed(events)
     }
-    return ended ?? Effect.callback<Events<A>, E | Cause.Done>((resume) => {
-      reader = resume
-      return Effect.sync(() => {
-        if (reader === resume) reader = undefined
+    return (
+      ended ??
+      Effect.callback<Events<A>, E | Cause.Done>((resume) => {
+        reader = resume
+        return Effect.sync(() => {
+          if (reader === resume) reader = undefined
+        })
       })
-    })
+    )
   })
 
   return {
     offer: (events) =>
       Effect.suspend(() => {
-        if (isClosed || ended !== undefined || !isSome(events) || resumeReader(Effect.succeed(events))) return Effect.void
+        if (isClosed || ended !== undefined || !isSome(events) || resumeReader(Effect.succeed(events)))
+          return Effect.void
         for (const event of events) kept.push(event)
         if (kept.length < limit) return Effect.void
         return Effect.callback<void>((resume) => {

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A run that used up a limit without a final text ends with a summary (`Summary`). Time also cuts a step that is under way:
- * its open calls are cancelled, and the summary is asked for with what there is. When four fifths of the time are gone, the
- * model is told once; that message is sent and never stored. No other limit is announced, because models give up early
- * (`hermes-llm.md` §18.2).
+ * A run that used up a limit without a final text ends with a summary (`Summary`). Time also cuts a step that is under
+ * way: its open calls are cancelled, and the summary is asked for with what there is. When four fifths of the time are
+ * gone, the model is told once; that message is sent and never stored. No other limit is announced, because models give
+ * up early (`hermes-llm.md` §18.2).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -46,23 +46,31 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
   const afterTools = isAfterTools(run)
   return {
     afterTools,
-    answer: outcome._tag !== "Finished" ? "answer" : AnswerRetryPolicy.classifyAnswer({
-      text: outcome.text,
-      route: run.route,
-      asked: typeof run.userMessage === "string" ? run.userMessage : "",
-      afterTools,
-      anyResults: run.messages.some(({ role }) => role === "tool")
-    })
+    answer:
+      outcome._tag !== "Finished"
+        ? "answer"
+        : AnswerRetryPolicy.classifyAnswer({
+            text: outcome.text,
+            route: run.route,
+            asked: typeof run.userMessage === "string" ? run.userMessage : "",
+            afterTools,
+            anyResults: run.messages.some(({ role }) => role === "tool")
+          })
   }
 }
 
 /** Turns to another route because this one's answers are empty; false when there is none. */
-const leaveRoute = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<boolean, never, Services> {
+const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<boolean, never, Services> {
   const { router } = yield* Services
   const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty")
   if (next === undefined) return false
   const describeRoute = ({ model, provider }: RouteInfo) => ({ provider, model })
-  yield* emit(run, { _tag: "RouteChanged", from: describeRoute(run.route), to: describeRoute(next), reason: "empty_answers" })
+  yield* emit(run, {
+    _tag: "RouteChanged",
+    from: describeRoute(run.route),
+    to: describeRoute(next),
+    reason: "empty_answers"
+  })
   return true
 })
 
@@ -73,14 +81,19 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
   const notice = Prompt.userMessage({
     content: [
       Prompt.textPart({
-        text: `About ${seconds} seconds are left for this request. Bring it to an end: finish or undo what is half done, ` +
+        text:
+          `About ${seconds} seconds are left for this request. Bring it to an end: finish or undo what is half done, ` +
           "and give your answer."
       })
     ]
   })
   run.messages.push(notice)
   run.unstored.set(notice, undefined)
-  return emit(run, { _tag: "Notice", level: "info", message: `About ${seconds} seconds of the run are left; the model has been told to finish` })
+  return emit(run, {
+    _tag: "Notice",
+    level: "info",
+    message: `About ${seconds} seconds of the run are left; the model has been told to finish`
+  })
 }
 
 /** A step; undefined when its time ran out in the middle. */
@@ -103,7 +116,9 @@ const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 
 /** Runs steps until an outcome ends the run. */
-export const runLoop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
+export const runLoop = Effect.fnUntraced(function* (
+  run: RunState
+): Effect.fn.Return<
   RunResult,
   AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
   Services | ToolContext

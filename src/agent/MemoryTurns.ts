@@ -1,6 +1,6 @@
 /**
- * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it, of writes to the files
- * that remember and of sessions that end. Failures and silence of
+ * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it, of
+ * writes to the files that remember and of sessions that end. Failures and silence of
  * the provider are warnings, and no part of the run.
  *
  * Source: `hermes-llm.md` §8 and §10.6.
@@ -27,44 +27,66 @@ const deadline = Duration.seconds(30)
 const closingTime = Duration.seconds(10)
 
 /** Calls a provider; a failure is a warning and nothing. */
-const callProvider = <A>(name: string, what: string, call: () => Effect.Effect<A, unknown>): Effect.Effect<A | undefined> =>
+const callProvider = <A>(
+  name: string,
+  what: string,
+  call: () => Effect.Effect<A, unknown>
+): Effect.Effect<A | undefined> =>
   IsolatedCall.contain(Effect.suspend(call), { what: "it", deadline }).pipe(
     Effect.catchCause((cause) =>
       Cause.hasInterrupts(cause)
         ? Effect.interrupt
-        : Effect.as(Effect.logWarning(`memory provider ${name}: ${what} failed: ${IsolatedCall.describeFailure(cause)}`), undefined))
+        : Effect.as(
+            Effect.logWarning(`memory provider ${name}: ${what} failed: ${IsolatedCall.describeFailure(cause)}`),
+            undefined
+          )
+    )
   )
 
 /** The provider that a run has. */
-const findProvider = Effect.fnUntraced(function*(run: Pick<RunState, "lineage">): Effect.fn.Return<MemoryProvider.Service | undefined, never, Services> {
+const findProvider = Effect.fnUntraced(function* (
+  run: Pick<RunState, "lineage">
+): Effect.fn.Return<MemoryProvider.Service | undefined, never, Services> {
   const { memory } = yield* Services
   return run.lineage === undefined ? memory : undefined
 })
 
-const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined => typeof userMessage === "string" ? userMessage : undefined
+const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined =>
+  typeof userMessage === "string" ? userMessage : undefined
 
 /** True of a session in which nothing of the user's memory belongs. */
-const isApart = ({ source }: { readonly source?: string | undefined }): boolean => source === "cron" || source === "batch"
+const isApart = ({ source }: { readonly source?: string | undefined }): boolean =>
+  source === "cron" || source === "batch"
 
 /** The block that stands before the user's text; undefined without one, and for messages that are more than text. */
-export const recall = Effect.fnUntraced(function*(run: RunState, options: Pick<RunOptions, "source">): Effect.fn.Return<string | undefined, never, Services> {
+export const recall = Effect.fnUntraced(function* (
+  run: RunState,
+  options: Pick<RunOptions, "source">
+): Effect.fn.Return<string | undefined, never, Services> {
   const provider = yield* findProvider(run)
   const text = readUserText(run)
   if (provider === undefined || text === undefined || isApart(options)) return undefined
   const { sessionId, turnId } = run
-  return MemoryProvider.renderBlock(yield* callProvider(provider.name, "prefetch", () => provider.prefetch({ sessionId, turnId, text })))
+  return MemoryProvider.renderBlock(
+    yield* callProvider(provider.name, "prefetch", () => provider.prefetch({ sessionId, turnId, text }))
+  )
 })
 
 /** The part of a new session's system prompt. */
-export const buildPromptBlock = Effect.fnUntraced(function*(options: Pick<RunOptions, "source">, isChild: boolean): Effect.fn.Return<ReadonlyArray<string>, never, Services> {
+export const buildPromptBlock = Effect.fnUntraced(function* (
+  options: Pick<RunOptions, "source">,
+  isChild: boolean
+): Effect.fn.Return<ReadonlyArray<string>, never, Services> {
   const { memory } = yield* Services
   const part = memory?.systemPrompt
   if (memory === undefined || part === undefined || isChild || isApart(options)) return []
-  return [MemoryProvider.cleanText(yield* callProvider(memory.name, "systemPrompt", () => part))].flatMap((text) => text ?? [])
+  return [MemoryProvider.cleanText(yield* callProvider(memory.name, "systemPrompt", () => part))].flatMap(
+    (text) => text ?? []
+  )
 })
 
 /** Tells the provider of what a compaction may leave out. */
-export const notifyCompaction = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+export const notifyCompaction = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const provider = yield* findProvider(run)
   const tell = provider?.compacting
   if (provider === undefined || tell === undefined) return
@@ -74,24 +96,36 @@ export const notifyCompaction = Effect.fnUntraced(function*(run: RunState): Effe
 
 /** Tells the provider of turns, writes and ends of sessions, one after the other, beside the runs. */
 export interface MemoryNotifier {
-  readonly tell: (run: RunState, options: Pick<RunOptions, "source">, result: RunResult) => Effect.Effect<void, never, Services>
+  readonly tell: (
+    run: RunState,
+    options: Pick<RunOptions, "source">,
+    result: RunResult
+  ) => Effect.Effect<void, never, Services>
   /** Runs an effect whose writes to the files that remember are told. */
-  readonly listening: <A, E, R>(run: RunState, options: Pick<RunOptions, "source">, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Services>
+  readonly listening: <A, E, R>(
+    run: RunState,
+    options: Pick<RunOptions, "source">,
+    effect: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R | Services>
   /** Tells of a session that is given up. */
   readonly ended: (sessionId: SessionId) => Effect.Effect<void, never, Services>
 }
 
 /** A teller that waits a little for what is under way when the scope closes. */
-export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = Effect.gen(function*() {
+export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const gate = Semaphore.makeUnsafe(1)
   const working = new Set<Fiber.Fiber<unknown>>()
   yield* Effect.addFinalizer((exit) =>
     Effect.andThen(
-      Effect.timeoutOption(Effect.suspend(() => Fiber.awaitAll(working)), closingTime),
+      Effect.timeoutOption(
+        Effect.suspend(() => Fiber.awaitAll(working)),
+        closingTime
+      ),
       Scope.close(scope, exit)
-    ))
-  const runInBackground = Effect.fnUntraced(function*(effect: Effect.Effect<unknown>) {
+    )
+  )
+  const runInBackground = Effect.fnUntraced(function* (effect: Effect.Effect<unknown>) {
     const fiber = yield* Effect.forkIn(gate.withPermits(1)(effect), scope)
     working.add(fiber)
     fiber.addObserver(() => working.delete(fiber))
@@ -102,17 +136,23 @@ export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = E
         const written = provider?.written
         return provider === undefined || written === undefined || isApart(options)
           ? effect
-          : Effect.provideService(effect, MemoryProvider.MemoryWrites, (write) => runInBackground(callProvider(provider.name, "written", () => written(write))))
+          : Effect.provideService(effect, MemoryProvider.MemoryWrites, (write) =>
+              runInBackground(callProvider(provider.name, "written", () => written(write)))
+            )
       }),
-    ended: Effect.fnUntraced(function*(sessionId) {
+    ended: Effect.fnUntraced(function* (sessionId) {
       const { memory, store } = yield* Services
       const ended = memory?.ended
       if (memory === undefined || ended === undefined) return
       const session = Option.getOrUndefined(yield* Effect.orElseSucceed(store.get(sessionId), Option.none))
       if (session === undefined || session.messageCount === 0 || isApart(session)) return
-      yield* runInBackground(callProvider(memory.name, "ended", () => Effect.flatMap(store.messages(sessionId), (messages) => ended({ sessionId, messages }))))
+      yield* runInBackground(
+        callProvider(memory.name, "ended", () =>
+          Effect.flatMap(store.messages(sessionId), (messages) => ended({ sessionId, messages }))
+        )
+      )
     }),
-    tell: Effect.fnUntraced(function*(run, options, result) {
+    tell: Effect.fnUntraced(function* (run, options, result) {
       const provider = yield* findProvider(run)
       const sync = provider?.sync
       const text = readUserText(run)

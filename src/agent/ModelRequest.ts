@@ -1,6 +1,6 @@
 /**
- * One question to the model within a run: sent through the middleware and the router, watched while it streams, accounted
- * for.
+ * One question to the model within a run: sent through the middleware and the router, watched while it streams,
+ * accounted for.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -8,7 +8,12 @@ import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
-import { CompressionExhausted, ExecutionBlocked, MiddlewareFailure, type SessionStoreError } from "../domain/AgentError.ts"
+import {
+  CompressionExhausted,
+  ExecutionBlocked,
+  MiddlewareFailure,
+  type SessionStoreError
+} from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -106,11 +111,18 @@ export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
   return text === "" ? Effect.void : replaceText(run, run.steps, "")
 }
 
-/** True for a failure of the middleware's own: a veto, a policy that failed, or one of its type that translates no provider's. */
+/**
+ * True for a failure of the middleware's own: a veto, a policy that failed, or one of its type that translates no
+ * provider's.
+ */
 const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   const failed = cause.reasons.find(Cause.isFailReason)?.error
   if (failed === undefined || AiError.isAiError(failed) || failed instanceof CompressionExhausted) return false
-  return failed instanceof ExecutionBlocked || failed instanceof MiddlewareFailure || MiddlewareBoundary.findDownstreamFailure(cause) === undefined
+  return (
+    failed instanceof ExecutionBlocked ||
+    failed instanceof MiddlewareFailure ||
+    MiddlewareBoundary.findDownstreamFailure(cause) === undefined
+  )
 }
 
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
@@ -151,8 +163,9 @@ interface Payment {
 }
 
 /**
- * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
- * does not come between them. The sums are stored with what the record has of the call and with the answer, all or none.
+ * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an
+ * interruption does not come between them. The sums are stored with what the record has of the call and with the
+ * answer, all or none.
  */
 export const recordPayment = (
   run: RunState,
@@ -160,20 +173,46 @@ export const recordPayment = (
 ): Effect.Effect<void, SessionStoreError, Services> => {
   Budget.charge(run.budget, usage, cost)
   const paid = { provider, model, usage, cost: Cost.toSpent(cost) }
-  return Effect.uninterruptible(Services.use(({ store }) => {
-    const { lineage, recorder } = run
-    const own = store.recordUsage(run.sessionId, paid)
-    const stored = lineage === undefined ? own : Effect.andThen(own, Effect.forEach(lineage.above, (id) =>
-      store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
-        // The session may have been removed while its child went on.
-        Effect.catch((error) => Effect.logWarning(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
-      ), { discard: true }))
-    const recorded = recorder === undefined ? stored : recorder.deferred(stored)
-    const priced = Budget.isUnpriced(run.budget, cost) ? Effect.andThen(emit(run, makeUnpricedNotice(model)), recorded) : recorded
-    return run.emit === undefined
-      ? priced
-      : Effect.andThen(priced, emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) }))
-  }))
+  return Effect.uninterruptible(
+    Services.use(({ store }) => {
+      const { lineage, recorder } = run
+      const own = store.recordUsage(run.sessionId, paid)
+      const stored =
+        lineage === undefined
+          ? own
+          : Effect.andThen(
+              own,
+              Effect.forEach(
+                lineage.above,
+                (id) =>
+                  store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
+                    // The session may have been removed while its child went on.
+                    Effect.catch((error) =>
+                      Effect.logWarning(
+                        `what a child agent used is missing in the sums of session ${id}: ${error.message}`
+                      )
+                    )
+                  ),
+                { discard: true }
+              )
+            )
+      const recorded = recorder === undefined ? stored : recorder.deferred(stored)
+      const priced = Budget.isUnpriced(run.budget, cost)
+        ? Effect.andThen(emit(run, makeUnpricedNotice(model)), recorded)
+        : recorded
+      return run.emit === undefined
+        ? priced
+        : Effect.andThen(
+            priced,
+            emit(run, {
+              _tag: "UsageReported",
+              step: run.steps,
+              ...paid,
+              ...(task === undefined ? {} : { origin: task })
+            })
+          )
+    })
+  )
 }
 
 /** Parts of the request besides the conversation. */
@@ -188,54 +227,63 @@ const sendQuestion = (
   run: RunState,
   { last, promptMessages = [], toolChoice, tools }: Question,
   progress: Progress
-): Effect.Effect<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> => Services.use(({ compaction, interceptors, router, settings }) => Effect.withFiber((fiber) => {
-  const call: ModelCall = {
-    messages: insertPrefill(last === undefined && promptMessages.length === 0 ? run.messages : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])], settings.prefill),
-    tools,
-    toolChoice,
-    responseFormat: { type: "text" },
-    stream: run.streaming,
-    maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
-    temperature: settings.temperature,
-    seed: run.seed,
-    reasoningEffort: run.reasoningEffort,
-    contextEdits: compaction.edits,
-    cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
-    conversationId: run.conversationId
-  }
-  const { isRead } = progress
-  const retracted = retractAttempt(run, progress)
-  run.textStored = false
-  const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
-  const left = Budget.computeMillisLeft(run.budget, now)
-  const watched = run.streaming ? watchParts(run, fiber.getRef(RedactSecrets), progress) : undefined
-  const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
-    call,
-    log: progress.log,
-    delivered: progress.delivered,
-    route: run.routeWanted,
-    context: {
-      sessionId: run.sessionId,
-      taskId: run.taskId,
-      turnId: run.turnId,
-      platform: run.platform,
-      apiCallCount: run.questions
-    },
-    userMessage: run.userMessage,
-    notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
-    heartbeat: run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),
-    deadline: left === undefined ? undefined : now + left,
-    // The router has said that the answer broke off, and why.
-    discard: Effect.suspend(() => {
-      watched?.forget()
-      return retractAttempt(run, progress)
-    }),
-    options: watched
-  })
-  // Text that was held back is shown also of an answer that breaks off.
-  const shown = watched === undefined ? asked : Effect.ensuring(asked, watched.end)
-  return isRead ? Effect.andThen(retracted, shown) : shown
-}))
+): Effect.Effect<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> =>
+  Services.use(({ compaction, interceptors, router, settings }) =>
+    Effect.withFiber((fiber) => {
+      const call: ModelCall = {
+        messages: insertPrefill(
+          last === undefined && promptMessages.length === 0
+            ? run.messages
+            : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])],
+          settings.prefill
+        ),
+        tools,
+        toolChoice,
+        responseFormat: { type: "text" },
+        stream: run.streaming,
+        maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
+        temperature: settings.temperature,
+        seed: run.seed,
+        reasoningEffort: run.reasoningEffort,
+        contextEdits: compaction.edits,
+        cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
+        conversationId: run.conversationId
+      }
+      const { isRead } = progress
+      const retracted = retractAttempt(run, progress)
+      run.textStored = false
+      const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+      const left = Budget.computeMillisLeft(run.budget, now)
+      const watched = run.streaming ? watchParts(run, fiber.getRef(RedactSecrets), progress) : undefined
+      const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
+        call,
+        log: progress.log,
+        delivered: progress.delivered,
+        route: run.routeWanted,
+        context: {
+          sessionId: run.sessionId,
+          taskId: run.taskId,
+          turnId: run.turnId,
+          platform: run.platform,
+          apiCallCount: run.questions
+        },
+        userMessage: run.userMessage,
+        notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
+        heartbeat:
+          run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),
+        deadline: left === undefined ? undefined : now + left,
+        // The router has said that the answer broke off, and why.
+        discard: Effect.suspend(() => {
+          watched?.forget()
+          return retractAttempt(run, progress)
+        }),
+        options: watched
+      })
+      // Text that was held back is shown also of an answer that breaks off.
+      const shown = watched === undefined ? asked : Effect.ensuring(asked, watched.end)
+      return isRead ? Effect.andThen(retracted, shown) : shown
+    })
+  )
 
 /** Sends the question until it fits. */
 const sendUntilFits = (
@@ -248,7 +296,10 @@ const sendUntilFits = (
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
-        Effect.flatMap(Effect.promise(() => import("./ContextOverflow.ts")), ({ recover }) => recover(run, error, progress.log)),
+        Effect.flatMap(
+          Effect.promise(() => import("./ContextOverflow.ts")),
+          ({ recover }) => recover(run, error, progress.log)
+        ),
         sendUntilFits(run, question, progress)
       )
   )
@@ -293,17 +344,25 @@ const sendOrReturnPartial = (
   )
 
 /** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
-const computeOutputBase = ({ maxOutputTokens }: AgentSettings, log: AttemptLog, usage: Usage.Usage): number | undefined => {
+const computeOutputBase = (
+  { maxOutputTokens }: AgentSettings,
+  log: AttemptLog,
+  usage: Usage.Usage
+): number | undefined => {
   const asked = log.outputTokens ?? maxOutputTokens
   // An endpoint that was asked for no limit has one of its own: at least what it gave.
   return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
 }
 
 /** One question to the model, with or without tools, accounted for. */
-export const requestAnswer = Effect.fnUntraced(function*(
+export const requestAnswer = Effect.fnUntraced(function* (
   run: RunState,
   question: Question
-): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure, Services> {
+): Effect.fn.Return<
+  Answer,
+  AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure,
+  Services
+> {
   // The record of what led here is written before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++
@@ -312,19 +371,23 @@ export const requestAnswer = Effect.fnUntraced(function*(
   const { log } = progress
   let usage = Usage.zero
   const answered = Effect.ensuring(
-    Effect.tapCause(sendOrReturnPartial(run, question, progress), (cause) => isRefusal(cause) ? withdrawAnswer(run) : Effect.void),
+    Effect.tapCause(sendOrReturnPartial(run, question, progress), (cause) =>
+      isRefusal(cause) ? withdrawAnswer(run) : Effect.void
+    ),
     // A question that is cut was at its newest attempt.
     Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
   )
   // An answer that came is paid for, whoever stops waiting for it.
-  const answer = yield* Effect.uninterruptibleMask((restore) => Effect.tap(restore(answered), (answer) => {
-    run.route = answer.route
-    run.attempt = answer.attempt
-    if (answer.brokenOff !== undefined) return Effect.void
-    usage = Usage.fromResponse(answer.response.usage)
-    run.promptTokens = Usage.countPromptTokens(usage)
-    return recordPayment(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
-  }))
+  const answer = yield* Effect.uninterruptibleMask((restore) =>
+    Effect.tap(restore(answered), (answer) => {
+      run.route = answer.route
+      run.attempt = answer.attempt
+      if (answer.brokenOff !== undefined) return Effect.void
+      usage = Usage.fromResponse(answer.response.usage)
+      run.promptTokens = Usage.countPromptTokens(usage)
+      return recordPayment(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
+    })
+  )
   if (answer.brokenOff !== undefined) {
     yield* emit(run, {
       _tag: "Notice",
@@ -345,7 +408,10 @@ export const requestAnswer = Effect.fnUntraced(function*(
   return { ...answer, overflow, response: AnswerText.cleanAnswer(response) }
 })
 
-/** The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not in it is taken back. */
+/**
+ * The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not
+ * in it is taken back.
+ */
 export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
   RedactSecrets.use((redact) => {
     let said = ""

@@ -1,6 +1,6 @@
 /**
- * Notes what the calls of a background review did, for its report; a change of a skill that nobody approved becomes a proposal for the
- * user.
+ * Notes what the calls of a background review did, for its report; a change of a skill that nobody approved becomes a
+ * proposal for the user.
  *
  * Source: `hermes-llm.md` §6.6.
  */
@@ -34,35 +34,53 @@ const past: Readonly<Record<string, string>> = {
 
 const readField = (params: unknown, name: string): string => {
   const value = Json.readFields(params)[name]
-  return typeof value === "string" ? TextCut.shorten(TextHygiene.withoutControls(value).replaceAll(/\s+/g, " ").trim(), 80) : ""
+  return typeof value === "string"
+    ? TextCut.shorten(TextHygiene.withoutControls(value).replaceAll(/\s+/g, " ").trim(), 80)
+    : ""
 }
 
-/** Keeps a change that nobody approved as a proposal. Gives the result for the model, also of a change that could not be made anyway. */
-const storeProposal = Effect.fnUntraced(function*(done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
+/**
+ * Keeps a change that nobody approved as a proposal. Gives the result for the model, also of a change that could not be
+ * made anyway.
+ */
+const storeProposal = Effect.fnUntraced(function* (done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
   const { parseChange } = yield* Effect.promise(() => import("../tool/builtin/SkillTools.ts"))
   const change = parseChange(call.params)
   if (Option.isNone(change)) return undefined
   const result = yield* Effect.result(Effect.andThen(skills.check(change.value), skills.proposals.add(change.value)))
   if (Result.isFailure(result)) {
-    return Conversation.makeToolResult(call, { output: JSON.stringify({ success: false, error: result.failure.message }), isFailure: true })
+    return Conversation.makeToolResult(call, {
+      output: JSON.stringify({ success: false, error: result.failure.message }),
+      isFailure: true
+    })
   }
   done.skills.push(`skill "${readField(call.params, "name")}" proposed: see \`hermes skills proposed\``)
   const message = "Kept as a proposal: the user decides. Do not propose it again."
-  return Conversation.makeToolResult(call, { output: JSON.stringify({ success: true, staged: true, pending_id: result.success, message }), isFailure: false })
+  return Conversation.makeToolResult(call, {
+    output: JSON.stringify({ success: true, staged: true, pending_id: result.success, message }),
+    isFailure: false
+  })
 })
 
-const recordChange = (done: ReviewChanges, { name, params }: Prompt.ToolCallPart, message: Prompt.ToolMessage): void => {
+const recordChange = (
+  done: ReviewChanges,
+  { name, params }: Prompt.ToolCallPart,
+  message: Prompt.ToolMessage
+): void => {
   const result = message.content.find((part) => part.type === "tool-result")
   if (result === undefined || result.isFailure) return
   if (name === "memory") {
     const operations = Json.readFields(params)["operations"]
     done.memory += Array.isArray(operations) ? operations.length : 1
   }
-  if (name === "skill_manage") done.skills.push(`skill "${readField(params, "name")}" ${past[readField(params, "action")] ?? "changed"}`)
+  if (name === "skill_manage")
+    done.skills.push(`skill "${readField(params, "name")}" ${past[readField(params, "action")] ?? "changed"}`)
 }
 
-/** Notes a call with its result, and the reason for which it did not run. Gives the result as the model is to see it. */
-export const recordCall = Effect.fnUntraced(function*(
+/**
+ * Notes a call with its result, and the reason for which it did not run. Gives the result as the model is to see it.
+ */
+export const recordCall = Effect.fnUntraced(function* (
   done: ReviewChanges,
   skills: SkillStore | undefined,
   call: Prompt.ToolCallPart,
@@ -70,7 +88,8 @@ export const recordCall = Effect.fnUntraced(function*(
   reason: string | undefined
 ): Effect.fn.Return<Prompt.ToolMessage> {
   const needsApproval = reason === "approval_denied" || reason === "approval_timeout"
-  if (skills !== undefined && call.name === "skill_manage" && needsApproval) return (yield* storeProposal(done, skills, call)) ?? message
+  if (skills !== undefined && call.name === "skill_manage" && needsApproval)
+    return (yield* storeProposal(done, skills, call)) ?? message
   recordChange(done, call, message)
   return message
 })
@@ -78,7 +97,7 @@ export const recordCall = Effect.fnUntraced(function*(
 /** Report of a review in a line; undefined where it did nothing. */
 export const formatReport = ({ memory, skills }: ReviewChanges): string | undefined => {
   const parts = [
-    ...memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`],
+    ...(memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`]),
     ...Array.from(new Set(skills))
   ]
   return parts.length === 0 ? undefined : `Background review: ${parts.join("; ")}.`

@@ -1,5 +1,6 @@
 /**
- * The course of one run between its start and its result: the loop, a request to stop, and what is stored however it ends.
+ * The course of one run between its start and its result: the loop, a request to stop, and what is stored however it
+ * ends.
  */
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -23,7 +24,10 @@ import { emit, makeResult, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Runs an effect while side tasks of its session are charged to the run. */
-const chargeSideTasks = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
+const chargeSideTasks = <A, Error, R>(
+  run: RunState,
+  effect: Effect.Effect<A, Error, R>
+): Effect.Effect<A, Error, R | Services> =>
   Effect.flatMap(Services, (services) => {
     const chargeEntry: Charge = (entry) =>
       ModelRequest.recordPayment(run, entry).pipe(
@@ -40,7 +44,10 @@ const stopGrace = Duration.seconds(1)
 const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
   let listening = 0
   const isSettled = Effect.sync(() => Array.from(run.batch.begun).every((id) => run.batch.results.has(id)))
-  const settled = Effect.timeoutOption(Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }), stopGrace)
+  const settled = Effect.timeoutOption(
+    Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }),
+    stopGrace
+  )
   return {
     /** For `StopRequested`. */
     requested: Effect.suspend(() => {
@@ -59,10 +66,17 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
 }
 
 /** The port of `delegate_task`, which is loaded with the first task. */
-const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Effect<DelegatorService, never, Services> =>
+const makeDelegator = (
+  run: RunState,
+  cwd: string,
+  agent: ChildAgent
+): Effect.Effect<DelegatorService, never, Services> =>
   Effect.map(Services, (services) => {
     const loaded = Effect.provideService(
-      Effect.flatMap(Effect.promise(() => import("./Delegation.ts")), ({ make }) => make(run, cwd, agent)),
+      Effect.flatMap(
+        Effect.promise(() => import("./Delegation.ts")),
+        ({ make }) => make(run, cwd, agent)
+      ),
       Services,
       services
     )
@@ -73,7 +87,7 @@ const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Ef
   })
 
 /** Conducts an opened run to its result: loop, stop and end. */
-export const conduct = Effect.fnUntraced(function*(
+export const conduct = Effect.fnUntraced(function* (
   opened: RunStart.OpenedRun,
   input: Pick<RunOptions, "onInterrupt" | "source">,
   stopped: Deferred.Deferred<void, SessionBusy>,
@@ -96,23 +110,21 @@ export const conduct = Effect.fnUntraced(function*(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
     Effect.provideServiceEffect(Delegator, makeDelegator(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
-    Effect.provideService(CallConversation, run.lineage === undefined ? run.conversationId : (yield* CallConversation) ?? run.conversationId),
-    Effect.provideService(ToolContext, {
-      sessionId: run.sessionId,
-      turnId: run.turnId,
-      taskId: run.taskId,
-      cwd
-    })
+    Effect.provideService(
+      CallConversation,
+      run.lineage === undefined ? run.conversationId : ((yield* CallConversation) ?? run.conversationId)
+    ),
+    Effect.provideService(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
   )
   const outcome = yield* Effect.raceFirst(chargeSideTasks(run, looped), mayCut).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || (input.onInterrupt === "leave" && Exit.hasInterrupts(exit))
         ? Effect.void
-        // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
-        : Effect.catch(
-          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settleSession(run, RunEnd.getEndReason(exit))),
-          (error) => Effect.logError(error.message)
-        )
+        : // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
+          Effect.catch(
+            Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settleSession(run, RunEnd.getEndReason(exit))),
+            (error) => Effect.logError(error.message)
+          )
     )
   )
   if (outcome === undefined) {

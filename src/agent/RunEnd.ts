@@ -21,16 +21,24 @@ import { getApiRequestId, emit, noBatch, replaceText, type RunState, storeMessag
 import { Services } from "./Services.ts"
 
 /**
- * Completes the conversation of a step that was cut: its open calls are closed by what is known of each, or the text that was
- * seen of its answer is kept.
+ * Completes the conversation of a step that was cut: its open calls are closed by what is known of each, or the text
+ * that was seen of its answer is kept.
  */
-export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, SessionStoreError, Services> {
-  const { batch: { begun, calls: batch, results, salvaged }, text } = run
+export const cutStep = Effect.fnUntraced(function* (
+  run: RunState
+): Effect.fn.Return<void, SessionStoreError, Services> {
+  const {
+    batch: { begun, calls: batch, results, salvaged },
+    text
+  } = run
   const calls = batch.filter(({ id }) => !results.has(id))
-  const getCallOutput = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.describeUnknownResult(begun.has(id))
+  const getCallOutput = ({ id }: Prompt.ToolCallPart): string =>
+    salvaged.get(id) ?? Conversation.describeUnknownResult(begun.has(id))
   const cut = calls.map((call) => Conversation.makeToolResult(call, { output: getCallOutput(call), isFailure: true }))
   run.batch = noBatch
-  run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.makeCancelledResult(call)))
+  run.messages.push(
+    ...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.makeCancelledResult(call))
+  )
   if (calls.length > 0) {
     yield* storeMessages(run, cut)
   } else if (batch.length === 0 && text !== "" && !run.textStored) {
@@ -40,7 +48,14 @@ export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Ret
     yield* storeMessages(run, [answer])
   }
   for (const { id, name } of calls) {
-    run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: begun.has(id), durationMillis: 0 })
+    run.recorder?.write({
+      _tag: "CallEnded",
+      callId: id,
+      name,
+      status: "cancelled",
+      ran: begun.has(id),
+      durationMillis: 0
+    })
   }
   yield* emit(
     run,
@@ -57,12 +72,17 @@ export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Ret
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
 export const settleSession = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.andThen(cutStep(run), Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason)))
+  Effect.andThen(
+    cutStep(run),
+    Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason))
+  )
 
 /** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
-export const presentResult = Effect.fnUntraced(function*(run: RunState, result: RunResult) {
+export const presentResult = Effect.fnUntraced(function* (run: RunState, result: RunResult) {
   if (result.text === "") return result
-  const { interceptors: { hooks } } = yield* Services
+  const {
+    interceptors: { hooks }
+  } = yield* Services
   const where = { model: run.route.model, platform: run.platform }
   const replacement = yield* hooks.ask("transform_llm_output", () => ({
     response_text: result.text,
@@ -98,12 +118,16 @@ const describeCut = (run: RunState) => ({
 
 const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
   const error = Cause.squash(cause)
-  return { type: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "Error", message: error instanceof Error ? error.message : String(error) }
+  return {
+    type: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "Error",
+    message: error instanceof Error ? error.message : String(error)
+  }
 }
 
 /** Closes the record of the run, on every path. */
 export const closeRecord =
-  (run: RunState) => <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
+  (run: RunState) =>
+  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
     const { budget, recorder, steps } = run
     if (recorder === undefined) return Effect.void
     const sums = { steps, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
@@ -124,18 +148,21 @@ export const closeRecord =
 
 /** Tells the listeners that the run is over, on every path. */
 export const announceEnd =
-  (run: RunState) => <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
+  (run: RunState) =>
+  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
     const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
-    return Effect.flatMap(Services, ({ interceptors: { hooks } }) => hooks.emit("on_session_end", () => ({
-      session_id: run.sessionId,
-      task_id: run.taskId,
-      turn_id: run.turnId,
-      completed: Exit.isSuccess(exit) && isCompleted(exit.value),
-      interrupted,
-      ...(Exit.hasInterrupts(exit) ? describeCut(run) : { reason: getEndReason(exit) }),
-      model: run.route.model,
-      platform: run.platform
-    })))
+    return Effect.flatMap(Services, ({ interceptors: { hooks } }) =>
+      hooks.emit("on_session_end", () => ({
+        session_id: run.sessionId,
+        task_id: run.taskId,
+        turn_id: run.turnId,
+        completed: Exit.isSuccess(exit) && isCompleted(exit.value),
+        interrupted,
+        ...(Exit.hasInterrupts(exit) ? describeCut(run) : { reason: getEndReason(exit) }),
+        model: run.route.model,
+        platform: run.platform
+      }))
+    )
   }
 
 /** A conversation beyond either is large. */
@@ -145,18 +172,26 @@ const large = { tokens: 50_000, messages: 80 }
 const findRejectionReason = ({ messages }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
   if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
-  return messages.length > large.messages || CallTokens.estimateTokens({ messages }) > large.tokens ? "bad request" : undefined
+  return messages.length > large.messages || CallTokens.estimateTokens({ messages }) > large.tokens
+    ? "bad request"
+    : undefined
 }
 
 /**
- * Takes back the user's message when a provider refused it, so that the conversation does not grow by it: when the first call of a
- * run was a bad request (400) and the conversation is large, or when it does not fit and nothing makes it smaller. What a run has
- * done before it was refused stays as it is.
+ * Takes back the user's message when a provider refused it, so that the conversation does not grow by it: when the
+ * first call of a run was a bad request (400) and the conversation is large, or when it does not fit and nothing makes
+ * it smaller. What a run has done before it was refused stays as it is.
  *
  * Source: `hermes-llm.md` §16.5 (15).
  */
-export const takeBackRejected = <E>(run: RunState, exit: Exit.Exit<unknown, E>): Effect.Effect<void, SessionStoreError, Services> => {
-  const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? findRejectionReason(run, Cause.squash(exit.cause)) : undefined
+export const takeBackRejected = <E>(
+  run: RunState,
+  exit: Exit.Exit<unknown, E>
+): Effect.Effect<void, SessionStoreError, Services> => {
+  const why =
+    run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit)
+      ? findRejectionReason(run, Cause.squash(exit.cause))
+      : undefined
   if (why === undefined) return Effect.void
   const rejected = Conversation.makeRejection(why)
   run.messages.push(rejected)

@@ -24,33 +24,37 @@ export interface RunOptions {
   /** Continues this session; an id that the store does not know starts it. Absent: a new session. */
   readonly sessionId?: string | undefined
   /**
-   * True to go on from the end of the stored session, which is a user's message or results of tools. `prompt` is then told to
-   * listeners as what the run is about, and is neither stored nor sent.
+   * True to go on from the end of the stored session, which is a user's message or results of tools. `prompt` is then
+   * told to listeners as what the run is about, and is neither stored nor sent.
    */
   readonly goesOn?: boolean | undefined
   /**
-   * State in which the caller saw the session: its newest continuation, and the number of its messages (0 for a session that is
-   * not stored). The run owns the session before it compares; where another run came in between, it fails with `SessionBusy` and
-   * has done nothing. Absent, the run goes on from whatever is stored.
+   * State in which the caller saw the session: its newest continuation, and the number of its messages (0 for a session
+   * that is not stored). The run owns the session before it compares; where another run came in between, it fails with
+   * `SessionBusy` and has done nothing. Absent, the run goes on from whatever is stored.
    */
   readonly expectedSession?: { readonly sessionId: string; readonly messages: number } | undefined
   /**
-   * Treatment of the calls that the run before left open because its process died: the model is told of each (`close`, when absent), or
-   * those that did not begin are run, and those that began of tools that may be repeated (`Idempotent`); the model is told of the others.
+   * Treatment of the calls that the run before left open because its process died: the model is told of each (`close`,
+   * when absent), or those that did not begin are run, and those that began of tools that may be repeated
+   * (`Idempotent`); the model is told of the others.
    */
   readonly openCalls?: "close" | "run" | undefined
   /**
-   * Treatment of the session when the run is interrupted: its open calls are closed and the text so far is kept as its answer (`close`, when
-   * absent), or it is left as a process that dies leaves it (`leave`), for whoever goes on with it.
+   * Treatment of the session when the run is interrupted: its open calls are closed and the text so far is kept as its
+   * answer (`close`, when absent), or it is left as a process that dies leaves it (`leave`), for whoever goes on with
+   * it.
    */
   readonly onInterrupt?: "close" | "leave" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
-  /** Surface on which the user reads this run, for hooks and the prompt of a new session; that of the agent when absent. */
+  /**
+   * Surface on which the user reads this run, for hooks and the prompt of a new session; that of the agent when absent.
+   */
   readonly platform?: string | undefined
   /**
-   * Conversation that a new session begins with, before `prompt`: messages of the user and of the agent, calls and results of tools. It is
-   * stored with the session; one that is stored already has its own.
+   * Conversation that a new session begins with, before `prompt`: messages of the user and of the agent, calls and
+   * results of tools. It is stored with the session; one that is stored already has its own.
    */
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
   /** System prompt of a new session, as it is. */
@@ -74,8 +78,8 @@ export interface RunOptions {
   /** True when answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
   /**
-   * True when text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent` is
-   * given. Where it is not read, an answer that breaks off is made again from its beginning.
+   * True when text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent`
+   * is given. Where it is not read, an answer that breaks off is made again from its beginning.
    */
   readonly readsText?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
@@ -87,7 +91,9 @@ export interface RunOptions {
 /** A child agent with a name: what is absent is as with any child. */
 export interface SubAgent {
   readonly name: string
-  readonly settings?: Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature"> | undefined
+  readonly settings?:
+    | Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature">
+    | undefined
   /** The route that it asks; `parent` for its parent's also where other children have another one. */
   readonly route?: Route | "parent" | undefined
   readonly maxIterations?: number | undefined
@@ -144,11 +150,14 @@ export interface AgentSettings {
   /** Instructions added to a new session's system prompt. */
   readonly instructions?: string | undefined
   /**
-   * Models whose new sessions are told to act by their tools instead of announcing it: decided by the model's name (`auto`,
-   * when absent), all, none, or those whose names have one of these parts.
+   * Models whose new sessions are told to act by their tools instead of announcing it: decided by the model's name
+   * (`auto`, when absent), all, none, or those whose names have one of these parts.
    */
   readonly toolUseEnforcement?: Enforcement | undefined
-  /** Time for which the prefix of a conversation stays in the prompt caches that want marks: five minutes (when absent), an hour; `off` sends no marks. */
+  /**
+   * Time for which the prefix of a conversation stays in the prompt caches that want marks: five minutes (when absent),
+   * an hour; `off` sends no marks.
+   */
   readonly promptCache?: PromptCache["ttl"] | "off" | undefined
   /** True when the system prompt of a new session has the session's id; no when absent. */
   readonly passSessionId?: boolean | undefined
@@ -163,6 +172,9 @@ export interface AgentSettings {
   readonly reviews?: ReviewSettings | undefined
   /** Thresholds at which a run that goes in circles is warned and halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
-  /** Bounds of tool results for the model; what fits its window when absent, 100 000 characters of one at most and 200 000 of a step. */
+  /**
+   * Bounds of tool results for the model; what fits its window when absent, 100 000 characters of one at most and 200
+   * 000 of a step.
+   */
   readonly resultLimits?: ResultLimits | undefined
 }

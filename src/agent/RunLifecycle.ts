@@ -1,10 +1,11 @@
 /**
- * The phases of lifecycle middleware around a run and around its model calls. Without such middleware none of this costs anything.
+ * The phases of lifecycle middleware around a run and around its model calls. Without such middleware none of this
+ * costs anything.
  *
  * **Details**
  *
- * Messages that a method adds to the conversation are stored; those that it leaves out are not sent any more in this run, and the
- * session keeps them.
+ * Messages that a method adds to the conversation are stored; those that it leaves out are not sent any more in this
+ * run, and the session keeps them.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -18,7 +19,15 @@ import type { RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
-import type { AfterAgentInput, AfterModelInput, BeforeAgentInput, BeforeModelInput, ParsedCall, ParsedResponse, StopReason } from "../middleware/Lifecycle.ts"
+import type {
+  AfterAgentInput,
+  AfterModelInput,
+  BeforeAgentInput,
+  BeforeModelInput,
+  ParsedCall,
+  ParsedResponse,
+  StopReason
+} from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
 import * as ContextFit from "./ContextFit.ts"
 import { emit, recordRewrite, replaceText, type RunState, storeMessages } from "./RunState.ts"
@@ -28,15 +37,21 @@ import { Services } from "./Services.ts"
 const findLifecycle = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
 
 /** An input whose conversation is shown when it is asked for. */
-const withMessages = <A extends object>(messages: ReadonlyArray<Prompt.Message>, rest: A): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
+const withMessages = <A extends object>(
+  messages: ReadonlyArray<Prompt.Message>,
+  rest: A
+): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
   let seen: ReadonlyArray<Prompt.Message> | undefined
-  return Object.defineProperty(rest, "messages", { get: () => seen ??= LifecycleStack.copyConversation(messages), enumerable: true }) as
+  return Object.defineProperty(rest, "messages", {
+    get: () => (seen ??= LifecycleStack.copyConversation(messages)),
+    enumerable: true
+  }) as
     // The property was just defined.
     A & { readonly messages: ReadonlyArray<Prompt.Message> }
 }
 
 /** Makes the methods of a run and asks `before_agent`: the conversation that the run starts with. */
-export const begin = Effect.fnUntraced(function*(
+export const begin = Effect.fnUntraced(function* (
   run: RunState,
   cwd: string
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure, Services> {
@@ -53,7 +68,8 @@ export const begin = Effect.fnUntraced(function*(
     notify: run.emit === undefined && run.recorder === undefined ? undefined : (events) => emit(run, ...events)
   })
   const { fields } = yield* lifecycle.run("beforeAgent", run, (facts, { messages = run.messages }): BeforeAgentInput =>
-    withMessages(messages, { run: facts }))
+    withMessages(messages, { run: facts })
+  )
   return fields.messages ?? run.messages
 })
 
@@ -80,16 +96,26 @@ const describeEnd = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "a
   }
 }
 
-/** Asks `after_agent` on every ending of a run; gives the result with the text as it leaves it. To be run where nothing interrupts. */
-export const end = <E>(run: RunState, exit: Exit.Exit<RunResult, E>): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure, Services> =>
+/**
+ * Asks `after_agent` on every ending of a run; gives the result with the text as it leaves it. To be run where nothing
+ * interrupts.
+ */
+export const end = <E>(
+  run: RunState,
+  exit: Exit.Exit<RunResult, E>
+): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure, Services> =>
   Effect.flatMap(findLifecycle, (lifecycle): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => {
     if (lifecycle === undefined) return exit
     const { agentResponse: text, stopReason } = describeEnd(exit)
-    return lifecycle.run("afterAgent", run, (facts, { agentResponse = text }): AfterAgentInput =>
-      withMessages(run.messages, { run: facts, agentResponse, stopReason, usage: run.budget.usage })).pipe(
+    return lifecycle
+      .run("afterAgent", run, (facts, { agentResponse = text }): AfterAgentInput =>
+        withMessages(run.messages, { run: facts, agentResponse, stopReason, usage: run.budget.usage })
+      )
+      .pipe(
         Effect.matchEffect({
           // The failure of a run is told, not that of a policy after it.
-          onFailure: (error): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => Exit.isSuccess(exit) ? Effect.fail(error) : Effect.andThen(Effect.logWarning(error.message), exit),
+          onFailure: (error): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> =>
+            Exit.isSuccess(exit) ? Effect.fail(error) : Effect.andThen(Effect.logWarning(error.message), exit),
           onSuccess: ({ fields: { agentResponse } }): Effect.Effect<RunResult, E> =>
             Exit.isSuccess(exit) && agentResponse !== undefined && agentResponse !== text
               ? Effect.as(replaceText(run, run.answerStep, agentResponse), { ...exit.value, text: agentResponse })
@@ -100,7 +126,10 @@ export const end = <E>(run: RunState, exit: Exit.Exit<RunResult, E>): Effect.Eff
   })
 
 /** Takes over a changed conversation: what is new in it is stored. */
-const takeOver = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<void, SessionStoreError, Services> => {
+const takeOver = (
+  run: RunState,
+  messages: ReadonlyArray<Prompt.Message>
+): Effect.Effect<void, SessionStoreError, Services> => {
   const known = new Set(run.messages)
   const added = messages.filter((message, index) => !known.has(message) && (index > 0 || message.role !== "system"))
   const before = run.messages.slice()
@@ -109,35 +138,50 @@ const takeOver = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effec
   return added.length === 0 ? Effect.void : storeMessages(run, added)
 }
 
-const countTokensLeft = ({ budget: { limits: { tokens }, usage } }: RunState): number | undefined =>
+const countTokensLeft = ({
+  budget: {
+    limits: { tokens },
+    usage
+  }
+}: RunState): number | undefined =>
   tokens === undefined ? undefined : Math.max(0, tokens - Usage.countTotalTokens(usage))
 
 /** Asks `before_model`: what is sent after the conversation in this call. */
 export const runBeforeModel = (
   run: RunState
 ): Effect.Effect<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
-  Services.use(({ interceptors: { stack: { lifecycle } } }) => lifecycle === undefined ? nothingSent : askBefore(run, lifecycle))
+  Services.use(
+    ({
+      interceptors: {
+        stack: { lifecycle }
+      }
+    }) => (lifecycle === undefined ? nothingSent : askBefore(run, lifecycle))
+  )
 
 const nothingSent: Effect.Effect<ReadonlyArray<Prompt.Message>> = Effect.succeed([])
 
-const askBefore = Effect.fnUntraced(function*(
+const askBefore = Effect.fnUntraced(function* (
   run: RunState,
   lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
   const services = yield* Services
   const contextWindow = Effect.provideService(ContextFit.findWindow(run), Services, services)
-  const { fields } = yield* lifecycle.run("beforeModel", run, (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
-    withMessages(messages, {
-      run: facts,
-      compaction,
-      promptTokens: run.promptTokens,
-      contextWindow,
-      promptMessages: LifecycleStack.copyConversation(promptMessages),
-      currentIteration: run.steps - 1,
-      maxIterations: run.budget.iterations,
-      usage: run.budget.usage,
-      tokensLeft: countTokensLeft(run)
-    }))
+  const { fields } = yield* lifecycle.run(
+    "beforeModel",
+    run,
+    (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
+      withMessages(messages, {
+        run: facts,
+        compaction,
+        promptTokens: run.promptTokens,
+        contextWindow,
+        promptMessages: LifecycleStack.copyConversation(promptMessages),
+        currentIteration: run.steps - 1,
+        maxIterations: run.budget.iterations,
+        usage: run.budget.usage,
+        tokensLeft: countTokensLeft(run)
+      })
+  )
   if (fields.messages !== undefined) yield* takeOver(run, fields.messages)
   for (const plan of fields.compaction ?? []) yield* ContextFit.applyPlan(run, plan)
   return fields.promptMessages ?? []
@@ -156,7 +200,13 @@ export interface ReviewedAnswer {
   readonly forceContinue: boolean
 }
 
-const untouched: Omit<ReviewedAnswer, "parts"> = { removed: new Set(), by: "", edited: new Map(), added: [], forceContinue: false }
+const untouched: Omit<ReviewedAnswer, "parts"> = {
+  removed: new Set(),
+  by: "",
+  edited: new Map(),
+  added: [],
+  forceContinue: false
+}
 
 /** Review of an answer that nobody looked at. */
 export const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
@@ -165,7 +215,8 @@ type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
 const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
 
-const readText = (parts: ReadonlyArray<ContentPart>): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+const readText = (parts: ReadonlyArray<ContentPart>): string =>
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 /** The parts with another text, and with the calls that were added. */
 const withParsed = (
@@ -179,7 +230,12 @@ const withParsed = (
   const first = parts.findIndex(({ type }) => type === "text")
   const at = first === -1 ? parts.findLastIndex(({ type }) => type === "reasoning") + 1 : first
   const others = parts.filter(({ type }) => type !== "text")
-  return [...others.slice(0, at), ...(parsed.text === "" ? [] : [makePart({ text: parsed.text })]), ...others.slice(at), ...added]
+  return [
+    ...others.slice(0, at),
+    ...(parsed.text === "" ? [] : [makePart({ text: parsed.text })]),
+    ...others.slice(at),
+    ...added
+  ]
 }
 
 /** Asks `after_model` of an answer. */
@@ -188,43 +244,59 @@ export const runAfterModel = (
   response: ModelResponse,
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart
 ): Effect.Effect<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> =>
-  Services.use(({ interceptors: { stack: { lifecycle } } }) =>
-    lifecycle === undefined ? Effect.succeed(skipReview(response.parts)) : askAfter(run, response, makePart, lifecycle))
+  Services.use(
+    ({
+      interceptors: {
+        stack: { lifecycle }
+      }
+    }) =>
+      lifecycle === undefined
+        ? Effect.succeed(skipReview(response.parts))
+        : askAfter(run, response, makePart, lifecycle)
+  )
 
-const askAfter = Effect.fnUntraced(function*(
+const askAfter = Effect.fnUntraced(function* (
   run: RunState,
   response: ModelResponse,
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart,
   lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> {
   // An answer without ids gets some that are the same whenever it is read again.
-  const parts = response.parts.map((part, index) => isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps}_${index}` } : part)
+  const parts = response.parts.map((part, index) =>
+    isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps}_${index}` } : part
+  )
   const calls = parts.filter(isCall)
   const original: ParsedResponse = {
     text: readText(parts),
     toolCalls: calls.map(({ id, name, params }) => ({ id, name, params }))
   }
-  const { by = "", fields } = yield* lifecycle.run("afterModel", run, (facts, { messages = run.messages, parsedResponse = original }): AfterModelInput =>
-    withMessages(messages, {
-      run: facts,
-      originalResponse: original.text,
-      parsedResponse: Frozen.copy(parsedResponse),
-      modelResponse: Frozen.makeView(response),
-      currentIteration: run.steps - 1,
-      maxIterations: run.budget.iterations,
-      usage: run.budget.usage
-    }))
+  const { by = "", fields } = yield* lifecycle.run(
+    "afterModel",
+    run,
+    (facts, { messages = run.messages, parsedResponse = original }): AfterModelInput =>
+      withMessages(messages, {
+        run: facts,
+        originalResponse: original.text,
+        parsedResponse: Frozen.copy(parsedResponse),
+        modelResponse: Frozen.makeView(response),
+        currentIteration: run.steps - 1,
+        maxIterations: run.budget.iterations,
+        usage: run.budget.usage
+      })
+  )
   const parsed = fields.parsedResponse ?? original
   const kept = new Map(parsed.toolCalls.map((call) => [call.id, call]))
   const known = new Set(run.messages)
   return {
     parts: withParsed(parts, calls, parsed, makePart),
-    removed: new Set(calls.flatMap(({ id }) => kept.has(id) ? [] : [id])),
+    removed: new Set(calls.flatMap(({ id }) => (kept.has(id) ? [] : [id]))),
     by,
-    edited: new Map(calls.flatMap(({ id, params }): ReadonlyArray<readonly [string, unknown]> => {
-      const call = kept.get(id)
-      return call === undefined || JSON.stringify(call.params) === JSON.stringify(params) ? [] : [[id, call.params]]
-    })),
+    edited: new Map(
+      calls.flatMap(({ id, params }): ReadonlyArray<readonly [string, unknown]> => {
+        const call = kept.get(id)
+        return call === undefined || JSON.stringify(call.params) === JSON.stringify(params) ? [] : [[id, call.params]]
+      })
+    ),
     added: (fields.messages ?? []).filter((message) => !known.has(message) && message.role !== "system"),
     forceContinue: fields.forceContinue === true
   }

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Additions of `pre_llm_call` listeners stand before the user's text in the request alone; it is never stored, and never
- * added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
+ * Additions of `pre_llm_call` listeners stand before the user's text in the request alone; it is never stored, and
+ * never added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -60,23 +60,33 @@ interface SessionPlace {
 }
 
 /** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
-const cleanText = (text: string): string => TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
+const cleanText = (text: string): string =>
+  TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
 
 /** A session that a run goes on from has to end in something to answer, or in calls that are run. */
 const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
   const role = [...history, ...closing].at(-1)?.role
   return unfinished.length > 0 || role === "user" || role === "tool"
     ? Effect.void
-    : Effect.fail(new InvalidInput({ message: "the session does not end in a message of the user or in results of tools: give a prompt" }))
+    : Effect.fail(
+        new InvalidInput({
+          message: "the session does not end in a message of the user or in results of tools: give a prompt"
+        })
+      )
 }
 
 /** Question of the user, in the form in which it came. */
 const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
     ? cleanText(prompt)
-    : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: cleanText(part.text), options: part.options }) : part)
+    : prompt.map((part) =>
+        part.type === "text" ? Prompt.textPart({ text: cleanText(part.text), options: part.options }) : part
+      )
 
-/** Characters of text and of encoded files in one prompt at most; more than that no model holds, and it is stored for ever. */
+/**
+ * Characters of text and of encoded files in one prompt at most; more than that no model holds, and it is stored for
+ * ever.
+ */
 const longestPrompt = 40_000_000
 
 const measurePart = (part: Prompt.UserMessagePart): number => {
@@ -88,16 +98,19 @@ const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.Use
   const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
   if (content.reduce((size, part) => size + measurePart(part), 0) > longestPrompt) {
     const most = longestPrompt.toLocaleString("en-US")
-    return Effect.fail(new InvalidInput({
-      message: `the prompt is longer than ${most} characters: put it into a file and name the file`
-    }))
+    return Effect.fail(
+      new InvalidInput({
+        message: `the prompt is longer than ${most} characters: put it into a file and name the file`
+      })
+    )
   }
   return content.some((part) => part.type === "file" || part.text.trim() !== "")
     ? Effect.succeed(Prompt.userMessage({ content }))
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string => platform ?? settings.platform ?? "library"
+const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string =>
+  platform ?? settings.platform ?? "library"
 
 interface OpenedSession {
   readonly id: Ids.SessionId
@@ -111,14 +124,17 @@ interface OpenedSession {
   readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
   /** Open calls of the last run that are run in this one. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
-  /** Stores the session, in the transaction of the first message of its run; absent for a session that is stored already. */
+  /**
+   * Stores the session, in the transaction of the first message of its run; absent for a session that is stored
+   * already.
+   */
   readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 const nothingOpen = { closing: [], closed: [], unfinished: [] }
 
 /** Treats the calls that a run left open when its process died, each by what is known of it. */
-const resolveOpenCalls = Effect.fnUntraced(function*(
+const resolveOpenCalls = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   history: ReadonlyArray<Prompt.Message>,
   { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
@@ -129,7 +145,9 @@ const resolveOpenCalls = Effect.fnUntraced(function*(
   const begun = yield* store.begun(id)
   const isRun = goesOn === true && openCalls === "run" && history.at(-1)?.role !== "user"
   const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
-  const unfinished = isRun ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true) : []
+  const unfinished = isRun
+    ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true)
+    : []
   const told = open.filter((call) => !unfinished.includes(call))
   return {
     closing: told.map((call) => Conversation.makeCancelledResult(call, begun.has(call.id))),
@@ -147,7 +165,10 @@ const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<
 }
 
 /** Layers of the system prompt of a new session. */
-const buildLayers = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
+const buildLayers = Effect.fnUntraced(function* (
+  input: PromptInput,
+  { cwd, id, model, parentId, provider }: SessionPlace
+) {
   const { source, tools } = input
   const { promptSources, registry, settings } = yield* Services
   const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
@@ -163,7 +184,7 @@ const buildLayers = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, m
     model,
     enforcement: settings.toolUseEnforcement,
     sessionId: settings.passSessionId === true ? id : undefined,
-    sources: recalled.length === 0 ? found : { ...found, memory: [...found.memory ?? [], ...recalled] }
+    sources: recalled.length === 0 ? found : { ...found, memory: [...(found.memory ?? []), ...recalled] }
   })
 })
 
@@ -171,13 +192,19 @@ const buildLayers = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, m
 export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
 /** Layers of the system prompt that a new session (`id`, where it has one) would begin with, in their order. */
-export const buildPromptLayers = Effect.fnUntraced(function*(
+export const buildPromptLayers = Effect.fnUntraced(function* (
   input: PromptInput,
   id?: Ids.SessionId
 ): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
   const { router, settings } = yield* Services
   const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  return yield* buildLayers(input, { cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(), model, provider, parentId: undefined, ...id === undefined ? {} : { id } })
+  return yield* buildLayers(input, {
+    cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(),
+    model,
+    provider,
+    parentId: undefined,
+    ...(id === undefined ? {} : { id })
+  })
 })
 
 /** Tests whether a session is as the caller of a run saw it. */
@@ -185,9 +212,11 @@ const isExpected = (
   expected: NonNullable<RunOptions["expectedSession"]>,
   id: Ids.SessionId,
   session: Option.Option<Session>
-): boolean => expected.sessionId === id && expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
+): boolean =>
+  expected.sessionId === id &&
+  expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
 
-const openSession = Effect.fnUntraced(function*(
+const openSession = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   input: RunOptions,
   place: SessionPlace
@@ -195,19 +224,40 @@ const openSession = Effect.fnUntraced(function*(
   const { interceptors, settings, store } = yield* Services
   const { history = [] } = input
   if (history.some(({ role }) => role === "system")) {
-    return yield* new InvalidInput({ message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt" })
+    return yield* new InvalidInput({
+      message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt"
+    })
   }
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
-  if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known)) return yield* new SessionBusy({ sessionId: id })
+  if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known))
+    return yield* new SessionBusy({ sessionId: id })
   if (Option.isSome(known)) {
-    if (history.length > 0) return yield* new InvalidInput({ message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session` })
+    if (history.length > 0)
+      return yield* new InvalidInput({
+        message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session`
+      })
     const stored = yield* store.messages(id)
     const conversationId = yield* Effect.provideService(SessionChain.findFirstId(known.value), SessionStore, store)
-    return { id, conversationId, systemPrompt: known.value.systemPrompt, history: stored, ...yield* resolveOpenCalls(id, stored, input) }
+    return {
+      id,
+      conversationId,
+      systemPrompt: known.value.systemPrompt,
+      history: stored,
+      ...(yield* resolveOpenCalls(id, stored, input))
+    }
   }
-  const systemPrompt = TextHygiene.toWellFormed(input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id })))
-  const created = store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
-  const creation = history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
+  const systemPrompt = TextHygiene.toWellFormed(
+    input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id }))
+  )
+  const created = store.create({
+    id,
+    source: input.source ?? "library",
+    systemPrompt,
+    hasOwnPrompt: input.systemPrompt !== undefined,
+    ...place
+  })
+  const creation =
+    history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,
@@ -227,7 +277,10 @@ const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>)
 }
 
 /** Asks the listeners and the external memory what the model is to see before the user's message, and puts it there. */
-export const addContext = Effect.fnUntraced(function*({ resumed, run }: OpenedRun, options: Pick<RunOptions, "source">): Effect.fn.Return<void, never, Services> {
+export const addContext = Effect.fnUntraced(function* (
+  { resumed, run }: OpenedRun,
+  options: Pick<RunOptions, "source">
+): Effect.fn.Return<void, never, Services> {
   const { interceptors } = yield* Services
   const context = yield* interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
@@ -243,8 +296,8 @@ export const addContext = Effect.fnUntraced(function*({ resumed, run }: OpenedRu
   const recalled = yield* MemoryTurns.recall(run, options)
   const user = run.messages.at(-1)
   const blocks = [
-    ...recalled === undefined ? [] : [recalled],
-    ...context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`]
+    ...(recalled === undefined ? [] : [recalled]),
+    ...(context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`])
   ]
   if (blocks.length === 0 || user?.role !== "user") return
   const sent = withContext(user, blocks)
@@ -263,7 +316,9 @@ const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, su
 
 /** The system prompt as the requests of a run have it. */
 const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
-  ephemeral === undefined || ephemeral.trim() === "" ? systemPrompt : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
+  ephemeral === undefined || ephemeral.trim() === ""
+    ? systemPrompt
+    : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
 
 const makeRecorder = (
   record: RunRecord | undefined,
@@ -272,26 +327,29 @@ const makeRecorder = (
   turnId: Ids.TurnId,
   isChild: boolean
 ): Effect.Effect<RunRecorder.Recorder | undefined> =>
-  record === undefined ? Effect.succeed(undefined) : Effect.map(Clock.Clock, (clock) =>
-    RunRecorder.make({
-      sessionId: id,
-      turnId,
-      isChild,
-      history,
-      now: RunRecorder.makeStartTimes(clock),
-      hash: (text) => Digest.toHex(text, 16),
-      sink: record.append,
-      together: record.together === store.together ? record.together : undefined
-    }))
+  record === undefined
+    ? Effect.succeed(undefined)
+    : Effect.map(Clock.Clock, (clock) =>
+        RunRecorder.make({
+          sessionId: id,
+          turnId,
+          isChild,
+          history,
+          now: RunRecorder.makeStartTimes(clock),
+          hash: (text) => Digest.toHex(text, 16),
+          sink: record.append,
+          together: record.together === store.together ? record.together : undefined
+        })
+      )
 
 /**
- * Checks the model that a run is about to ask, and gives the user's warning, once for each model. A model that holds too little
- * is refused before anything is stored, unless the user named the number or the number was learnt from a refusal: then the run
- * has been working with it. Children may have smaller models.
+ * Checks the model that a run is about to ask, and gives the user's warning, once for each model. A model that holds
+ * too little is refused before anything is stored, unless the user named the number or the number was learnt from a
+ * refusal: then the run has been working with it. Children may have smaller models.
  *
  * Source: `hermes-llm.md` §10.1.
  */
-const checkModel = Effect.fnUntraced(function*(
+const checkModel = Effect.fnUntraced(function* (
   { catalogue, primary, primaryRoute }: ModelRouter,
   { onEvent, route }: RunOptions
 ): Effect.fn.Return<string | undefined, ConfigError> {
@@ -302,10 +360,10 @@ const checkModel = Effect.fnUntraced(function*(
 })
 
 /**
- * Prepares a run on the session `id`, which the caller owns. The effect that comes of it stores the user's message, and is to
- * be run where nothing interrupts: from then on the run has an end.
+ * Prepares a run on the session `id`, which the caller owns. The effect that comes of it stores the user's message, and
+ * is to be run where nothing interrupts: from then on the run has an end.
  */
-export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
+export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleanPrompt(input.prompt)
@@ -323,7 +381,8 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
   const added = input.goesOn === true ? [] : [user]
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  const reports = session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
+  const reports =
+    session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
   const recorder = yield* makeRecorder(record, store, session, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
   const started: RecordEvent.RecordEvent = {
@@ -366,7 +425,8 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     budget: Budget.make({
       iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
       // The limits of an agent are those of a whole run: its children have their parent's.
-      limits: lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
+      limits:
+        lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
       parent: lineage?.budget,
       startedAt
     }),
@@ -396,29 +456,42 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     const appended = store.append(session.id, [...session.closing, ...reports, ...added])
     const isOneTransaction = recorder !== undefined && record?.together === store.together
     const created = session.creation === undefined ? appended : Effect.andThen(session.creation, appended)
-    const append = session.creation === undefined || isOneTransaction ? created : store.together?.(created) ?? created
+    const append = session.creation === undefined || isOneTransaction ? created : (store.together?.(created) ?? created)
     if (recorder === undefined) return Effect.as(append, opened)
-    return Effect.as(recorder.storing(append, (position) => {
-      recorder.appended("runtime", position, session.closing)
-      // Their own run was killed.
-      for (const { id, name, ran } of session.closed) {
-        recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran, reason: "process_ended", durationMillis: 0 })
-      }
-      recorder.appended("child", position + session.closing.length, reports)
-      recorder.appended("user", position + session.closing.length + reports.length, added)
-    }), opened)
+    return Effect.as(
+      recorder.storing(append, (position) => {
+        recorder.appended("runtime", position, session.closing)
+        // Their own run was killed.
+        for (const { id, name, ran } of session.closed) {
+          recorder.write({
+            _tag: "CallEnded",
+            callId: id,
+            name,
+            status: "cancelled",
+            ran,
+            reason: "process_ended",
+            durationMillis: 0
+          })
+        }
+        recorder.appended("child", position + session.closing.length, reports)
+        recorder.appended("user", position + session.closing.length + reports.length, added)
+      }),
+      opened
+    )
   }
   return { opened, stored: storeAddedMessages, added, started, creation: session.creation }
 })
 
-/** Stores the session of a run that failed before its first message was stored: the end of the run is recorded in it. */
+/**
+ * Stores the session of a run that failed before its first message was stored: the end of the run is recorded in it.
+ */
 const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.Effect<void> =>
   // The run fails with the first failure; a store that is out of reach says so there.
   Effect.catch(creation, (error) => Effect.logDebug(`the session of a run that failed is not stored: ${error.message}`))
 
 /**
- * Asks `before_agent`, and stores the user's message as it leaves it. A new session is stored in the same transaction, so that
- * there is none without the message that began it.
+ * Asks `before_agent`, and stores the user's message as it leaves it. A new session is stored in the same transaction,
+ * so that there is none without the message that began it.
  */
 export const begin = (
   { added, creation, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
@@ -445,7 +518,10 @@ export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "rout
 }
 
 /** The state of a session `id` as a run would find it, with no message of the user; nothing is stored. */
-export const openWithoutPrompt = Effect.fnUntraced(function*(id: Ids.SessionId, input: Omit<CompactInput, "focus" | "keepExchanges">) {
+export const openWithoutPrompt = Effect.fnUntraced(function* (
+  id: Ids.SessionId,
+  input: Omit<CompactInput, "focus" | "keepExchanges">
+) {
   const { added, opened } = yield* prepare(id, { ...input, prompt: "compaction" })
   opened.run.messages.splice(opened.run.messages.length - added.length, added.length)
   return opened

@@ -1,6 +1,6 @@
 /**
- * The state of one run. It is owned by the run's fiber: the loop and its steps change it, nobody else sees it. What must
- * outlive the run goes to the session store as it happens.
+ * The state of one run. It is owned by the run's fiber: the loop and its steps change it, nobody else sees it. What
+ * must outlive the run goes to the session store as it happens.
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
@@ -92,15 +92,18 @@ export interface RunState {
   isCompacted: boolean
   /** Number of times it was made smaller because it did not fit. */
   compactions: Probing.CompactionTurn | undefined
-  /** Tokens of the newest prompt, as its provider counted them; undefined before the first answer and after a compaction. */
+  /**
+   * Tokens of the newest prompt, as its provider counted them; undefined before the first answer and after a
+   * compaction.
+   */
   promptTokens: number | undefined
   /** Seed of its model calls. */
   readonly seed: number | undefined
   /** Output limit of the next model call, where it differs from the agent's. */
   outputTokens: number | undefined
   /**
-   * Output limit of the newest model call that asked for no raised one, in tokens: what its prepared request asked for, or
-   * what the answer was found to use where that is more.
+   * Output limit of the newest model call that asked for no raised one, in tokens: what its prepared request asked for,
+   * or what the answer was found to use where that is more.
    */
   outputBase: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */
@@ -126,26 +129,38 @@ interface Batch {
 }
 
 /** Calls of an answer, of which none has begun. */
-export const makeBatch = (calls: Batch["calls"]): Batch => ({ calls, results: new Map(), begun: new Set(), salvaged: new Map() })
+export const makeBatch = (calls: Batch["calls"]): Batch => ({
+  calls,
+  results: new Map(),
+  begun: new Set(),
+  salvaged: new Map()
+})
 
 /** No calls are being run. */
 export const noBatch: Batch = makeBatch([])
 
 /** The id of the attempt that answered the newest question, or that it was cut in. */
-export const getApiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId => makeApiRequestId(turnId, questions, attempt)
+export const getApiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId =>
+  makeApiRequestId(turnId, questions, attempt)
 
 /** Names the run to the router. */
 export const toRouterTurn = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
 /** The route that a run asks now: the one that was named, or where its turn is in the chain. */
-export const getCurrentRoute = (run: RunState, named: Route | undefined): Effect.Effect<RouteIdentity, never, Services> =>
-  named !== undefined ? Effect.succeed(named) : Effect.flatMap(Services, ({ router }) => router.current?.(toRouterTurn(run)) ?? router.primary)
+export const getCurrentRoute = (
+  run: RunState,
+  named: Route | undefined
+): Effect.Effect<RouteIdentity, never, Services> =>
+  named !== undefined
+    ? Effect.succeed(named)
+    : Effect.flatMap(Services, ({ router }) => router.current?.(toRouterTurn(run)) ?? router.primary)
 
 /** Tells the listener, if there is one; waits, changes of the route and notices are part of the record. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
   if (run.recorder !== undefined) {
     for (const event of events) {
-      if (event._tag === "Waiting" || event._tag === "RouteChanged" || event._tag === "Notice") run.recorder.write(event)
+      if (event._tag === "Waiting" || event._tag === "RouteChanged" || event._tag === "Notice")
+        run.recorder.write(event)
     }
   }
   return run.emit === undefined ? Effect.void : run.emit(events)
@@ -153,30 +168,42 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
 
 /** Tells what work in the background spends for a run, also when it is over. */
 export const reportUsage = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
-  run.isOver ? run.onUsageAfter?.(events) ?? Effect.void : emit(run, ...events)
+  run.isOver ? (run.onUsageAfter?.(events) ?? Effect.void) : emit(run, ...events)
 
 /** Records that the conversation of a run is not `before` any more. */
-export const recordRewrite = ({ messages, recorder }: RunState, reason: string, before: ReadonlyArray<Prompt.Message>): void => {
+export const recordRewrite = (
+  { messages, recorder }: RunState,
+  reason: string,
+  before: ReadonlyArray<Prompt.Message>
+): void => {
   if (recorder === undefined) return
   const removed = ContextCopy.listLeftOut(before, messages, recorder.stored)
-  recorder.write({ _tag: "ContextRewritten", reason, before: before.length, after: messages.length, ...(removed.length === 0 ? {} : { removed }) })
+  recorder.write({
+    _tag: "ContextRewritten",
+    reason,
+    before: before.length,
+    after: messages.length,
+    ...(removed.length === 0 ? {} : { removed })
+  })
 }
 
 /** Tells those who read text while it streams that `text` stands in the place of what was shown since a step began. */
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
   run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
-const classifyOrigin = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+const classifyOrigin = ({ role }: Prompt.Message): Origin =>
+  role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /**
- * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the events that follow from it to
- * the record.
+ * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the events that
+ * follow from it to the record.
  */
 export const storeMessages = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>,
   told?: () => void
-): Effect.Effect<void, SessionStoreError, Services> => Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
 
 /** {@link storeMessages} in the store of the run's agent. */
 export const storeMessagesIn = (
@@ -185,19 +212,26 @@ export const storeMessagesIn = (
   messages: ReadonlyArray<Prompt.Message>,
   told?: () => void
 ): Effect.Effect<void, SessionStoreError> =>
-  Effect.uninterruptible(Effect.suspend(() => {
-    const { recorder } = run
-    const append = store.append(run.sessionId, messages)
-    if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
-    const recorded = makeStoredRecorder(run, recorder, messages)
-    return Effect.asVoid(recorder.storing(append, (position) => {
-      recorded(position)
-      told?.()
-    }))
-  }))
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      const { recorder } = run
+      const append = store.append(run.sessionId, messages)
+      if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
+      const recorded = makeStoredRecorder(run, recorder, messages)
+      return Effect.asVoid(
+        recorder.storing(append, (position) => {
+          recorded(position)
+          told?.()
+        })
+      )
+    })
+  )
 
 /** {@link storeMessages} with what is stored next: the answer with the beginning of its calls. */
-export const postponeMessages = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<void, SessionStoreError, Services> =>
+export const postponeMessages = (
+  run: RunState,
+  messages: ReadonlyArray<Prompt.Message>
+): Effect.Effect<void, SessionStoreError, Services> =>
   Services.use(({ store }) => {
     const { recorder } = run
     return recorder === undefined || messages.length === 0
@@ -206,7 +240,11 @@ export const postponeMessages = (run: RunState, messages: ReadonlyArray<Prompt.M
   })
 
 /** Writes messages that were stored to the record. */
-const makeStoredRecorder = (run: RunState, recorder: Recorder, messages: ReadonlyArray<Prompt.Message>): (position: number) => void => {
+const makeStoredRecorder = (
+  run: RunState,
+  recorder: Recorder,
+  messages: ReadonlyArray<Prompt.Message>
+): ((position: number) => void) => {
   const [first] = messages
   const by = first === undefined ? "runtime" : classifyOrigin(first)
   const request = by === "model" && run.questions > 0 ? getApiRequestId(run) : undefined

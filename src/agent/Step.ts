@@ -22,7 +22,17 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { getApiRequestId, getCurrentRoute, emit, makeBatch, noBatch, postponeMessages, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
+import {
+  getApiRequestId,
+  getCurrentRoute,
+  emit,
+  makeBatch,
+  noBatch,
+  postponeMessages,
+  type RunState,
+  storeMessages,
+  storeMessagesIn
+} from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -35,7 +45,10 @@ export type Outcome =
   | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
   /** The answer went beyond a bound and was ended there; its text up to it is in the conversation. */
   | { readonly _tag: "Endless"; readonly text: string }
-  /** The connection was lost in the middle of the answer, and the rest could not be had. Its text is in the conversation. */
+  /**
+   * The connection was lost in the middle of the answer, and the rest could not be had. Its text is in the
+   * conversation.
+   */
   | { readonly _tag: "BrokenOff"; readonly text: string }
   /** The provider paused in the middle of an answer, which is kept; asked again, it goes on. */
   | { readonly _tag: "Paused"; readonly text: string }
@@ -63,25 +76,27 @@ const maxForced = 8
 const delegationsPerStep = 1
 
 /** A part of an answer as the conversation has it. */
-export const toPromptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
-  switch (part.type) {
-    case "text":
-      return Prompt.textPart({ text: part.text, options: part.metadata })
-    case "reasoning":
-      return Prompt.reasoningPart({ text: part.text, options: part.metadata })
-    case "file":
-      return Prompt.filePart({ mediaType: part.mediaType, data: part.data, options: part.metadata })
-    case "tool-call":
-      return Prompt.toolCallPart({
-        // An answer without an id gets one that is the same whenever it is read again.
-        id: part.id === "" ? `call_${step}_${index}` : part.id,
-        name: part.name,
-        params: part.params,
-        providerExecuted: part.providerExecuted,
-        options: part.metadata
-      })
+export const toPromptPart =
+  (step: number) =>
+  (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
+    switch (part.type) {
+      case "text":
+        return Prompt.textPart({ text: part.text, options: part.metadata })
+      case "reasoning":
+        return Prompt.reasoningPart({ text: part.text, options: part.metadata })
+      case "file":
+        return Prompt.filePart({ mediaType: part.mediaType, data: part.data, options: part.metadata })
+      case "tool-call":
+        return Prompt.toolCallPart({
+          // An answer without an id gets one that is the same whenever it is read again.
+          id: part.id === "" ? `call_${step}_${index}` : part.id,
+          name: part.name,
+          params: part.params,
+          providerExecuted: part.providerExecuted,
+          options: part.metadata
+        })
+    }
   }
-}
 
 /** Puts messages into the conversation and the store, at once. */
 export const appendMessages = (
@@ -93,7 +108,8 @@ export const appendMessages = (
 }
 
 /**
- * Bounds of a step's tool results in characters: what the agent is set up with, else what fits the window of the run's model.
+ * Bounds of a step's tool results in characters: what the agent is set up with, else what fits the window of the run's
+ * model.
  *
  * Source: `hermes-llm.md` §19.9.
  */
@@ -103,7 +119,9 @@ const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never,
     if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
     const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
     // An unknown window is no reason to give less.
-    return Effect.map(known, ({ window: { source, tokens } }) => ResultText.computeLimits(source === "default" ? undefined : tokens))
+    return Effect.map(known, ({ window: { source, tokens } }) =>
+      ResultText.computeLimits(source === "default" ? undefined : tokens)
+    )
   })
 
 const toCallIds = (run: RunState): CallIds => ({
@@ -118,7 +136,7 @@ type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
 
 const noNotes: Notes = new Map()
 
-const runTools = Effect.fnUntraced(function*(
+const runTools = Effect.fnUntraced(function* (
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
@@ -162,18 +180,28 @@ const runTools = Effect.fnUntraced(function*(
 const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
 
 /** True of a call that the runtime is to run. */
-export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part: P): part is Extract<P, { readonly type: "tool-call" }> =>
-  part.type === "tool-call" && !part.providerExecuted
+export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(
+  part: P
+): part is Extract<P, { readonly type: "tool-call" }> => part.type === "tool-call" && !part.providerExecuted
 
 /** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
-const collectNotes = ({ notes, parts }: Normalise.NormalisedCalls, content: ReadonlyArray<Prompt.AssistantMessagePart>): Notes =>
-  notes.size === 0 ? noNotes : new Map(content.flatMap((stored, index) => {
-    const part = parts[index]
-    const note = part === undefined ? undefined : notes.get(part)
-    return note !== undefined && isCall(stored) ? [[stored, note]] : []
-  }))
+const collectNotes = (
+  { notes, parts }: Normalise.NormalisedCalls,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>
+): Notes =>
+  notes.size === 0
+    ? noNotes
+    : new Map(
+        content.flatMap((stored, index) => {
+          const part = parts[index]
+          const note = part === undefined ? undefined : notes.get(part)
+          return note !== undefined && isCall(stored) ? [[stored, note]] : []
+        })
+      )
 
-/** The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave. */
+/**
+ * The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave.
+ */
 const selectWantedCalls = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
@@ -206,13 +234,15 @@ const storeToolCalls = (
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   calls: ReadonlyArray<Prompt.ToolCallPart>
 ): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.uninterruptible(Effect.suspend(() => {
-    run.textStored = true
-    const message = Prompt.assistantMessage({ content })
-    run.messages.push(message)
-    // Calls that are in the session are closed, wherever the run is cut.
-    return Effect.map(postponeMessages(run, [message]), () => void (run.batch = makeBatch(calls)))
-  }))
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      run.textStored = true
+      const message = Prompt.assistantMessage({ content })
+      run.messages.push(message)
+      // Calls that are in the session are closed, wherever the run is cut.
+      return Effect.map(postponeMessages(run, [message]), () => void (run.batch = makeBatch(calls)))
+    })
+  )
 
 /** Nothing that a user could see. */
 const isBlank = (text: string): boolean => text.trim() === ""
@@ -221,20 +251,21 @@ const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): Reado
   content.filter(({ type }) => type !== "text")
 
 /** An answer that the output limit cut. One with calls is not kept: the same question is asked again. */
-const handleTruncatedAnswer = Effect.fnUntraced(function*(
+const handleTruncatedAnswer = Effect.fnUntraced(function* (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
   callsCut: boolean
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   if (callsCut) return { _tag: "Truncated", text, cut: "calls" }
-  if (isBlank(text)) return { _tag: "Truncated", text: "", cut: withoutText(content).length === 0 ? "text" : "thinking" }
+  if (isBlank(text))
+    return { _tag: "Truncated", text: "", cut: withoutText(content).length === 0 ? "text" : "thinking" }
   yield* storeAnswer(run, content)
   return { _tag: "Truncated", text, cut: "text" }
 })
 
 /** An answer without calls. */
-const handleFinalAnswer = Effect.fnUntraced(function*(
+const handleFinalAnswer = Effect.fnUntraced(function* (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
@@ -253,7 +284,7 @@ const handleFinalAnswer = Effect.fnUntraced(function*(
 })
 
 /** An answer whose rest could not be had: what was read of it is kept, with a mark. */
-const handleBrokenAnswer = Effect.fnUntraced(function*(
+const handleBrokenAnswer = Effect.fnUntraced(function* (
   run: RunState,
   parts: ReadonlyArray<ContentPart>
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
@@ -269,37 +300,59 @@ const describeOverflow = (overflow: AnswerText.Overflow): string =>
   "instance by writing a large file in several parts."
 
 /** An answer that went beyond a bound: its calls are answered with an error, so that the model can do it otherwise. */
-const handleOverlongAnswer = Effect.fnUntraced(function*(
+const handleOverlongAnswer = Effect.fnUntraced(function* (
   run: RunState,
   parts: ReadonlyArray<ContentPart>,
   overflow: AnswerText.Overflow
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const text = yield* ModelRequest.showText(run, parts)
   const ofCalls = overflow === "arguments" || overflow === "calls"
-  const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(toPromptPart(run.steps))
+  const content = parts
+    .filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call"))
+    .map(toPromptPart(run.steps))
   yield* storeAnswer(run, content)
   if (!ofCalls) {
-    return { _tag: "Endless", text: text === "" ? `No answer: the model went beyond ${AnswerText.describeBound(overflow)}.` : text }
+    return {
+      _tag: "Endless",
+      text: text === "" ? `No answer: the model went beyond ${AnswerText.describeBound(overflow)}.` : text
+    }
   }
   const output = describeOverflow(overflow)
   const calls = content.filter(isCall)
   yield* appendMessages(run, ...calls.map((call) => Conversation.makeToolResult(call, { output, isFailure: true })))
   for (const { id, name } of calls) {
-    run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "error", ran: false, reason: "answer_too_long", durationMillis: 0 })
+    run.recorder?.write({
+      _tag: "CallEnded",
+      callId: id,
+      name,
+      status: "error",
+      ran: false,
+      reason: "answer_too_long",
+      durationMillis: 0
+    })
   }
   const { interceptors } = yield* Services
   for (const call of calls) {
     const refused = Prepare.refuseCall(call, "error", output, "answer_too_long")
-    yield* Effect.scoped(Prepare.notifyRefusedCall({ ids: toCallIds(run), interceptors }, refused, Prepare.isArguments(call.params) ? call.params : {}))
+    yield* Effect.scoped(
+      Prepare.notifyRefusedCall(
+        { ids: toCallIds(run), interceptors },
+        refused,
+        Prepare.isArguments(call.params) ? call.params : {}
+      )
+    )
   }
-  yield* emit(run, ...calls.map((call): RunEvent => ({
-    _tag: "ToolFinished",
-    callId: call.id,
-    name: call.name,
-    status: "error",
-    output,
-    durationMillis: 0
-  })))
+  yield* emit(
+    run,
+    ...calls.map((call): RunEvent => ({
+      _tag: "ToolFinished",
+      callId: call.id,
+      name: call.name,
+      status: "error",
+      output,
+      durationMillis: 0
+    }))
+  )
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid: true }
 })
 
@@ -312,21 +365,42 @@ const closeRemoved = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   by: string
 ): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.uninterruptible(Effect.gen(function*() {
-    const output = describeRemoval(by)
-    for (const call of calls) {
-      const message = Conversation.makeToolResult(call, { output, isFailure: true })
-      yield* storeMessages(run, [message], () =>
-        run.recorder?.write({ _tag: "CallEnded", callId: call.id, name: call.name, status: "blocked", ran: false, reason: "after_model", durationMillis: 0 }))
-      run.batch.results.set(call.id, message)
-      yield* emit(run, { _tag: "ToolFinished", callId: call.id, name: call.name, status: "blocked", output, durationMillis: 0 })
-    }
-  }))
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      const output = describeRemoval(by)
+      for (const call of calls) {
+        const message = Conversation.makeToolResult(call, { output, isFailure: true })
+        yield* storeMessages(run, [message], () =>
+          run.recorder?.write({
+            _tag: "CallEnded",
+            callId: call.id,
+            name: call.name,
+            status: "blocked",
+            ran: false,
+            reason: "after_model",
+            durationMillis: 0
+          })
+        )
+        run.batch.results.set(call.id, message)
+        yield* emit(run, {
+          _tag: "ToolFinished",
+          callId: call.id,
+          name: call.name,
+          status: "blocked",
+          output,
+          durationMillis: 0
+        })
+      }
+    })
+  )
 
 const isEnd = ({ _tag }: Outcome): boolean => _tag === "Finished" || _tag === "Empty"
 
-/** Takes over what middleware adds after an answer; goes on although the answer asks for nothing, if middleware wants to. */
-const continueAfterAnswer = Effect.fnUntraced(function*(
+/**
+ * Takes over what middleware adds after an answer; goes on although the answer asks for nothing, if middleware wants
+ * to.
+ */
+const continueAfterAnswer = Effect.fnUntraced(function* (
   run: RunState,
   outcome: Outcome,
   { added, forceContinue }: RunLifecycle.ReviewedAnswer
@@ -342,11 +416,12 @@ const continueAfterAnswer = Effect.fnUntraced(function*(
     return outcome
   }
   run.forced++
-  if (added.length === 0) yield* appendMessages(run, Prompt.userMessage({ content: [Prompt.textPart({ text: "Continue." })] }))
+  if (added.length === 0)
+    yield* appendMessages(run, Prompt.userMessage({ content: [Prompt.textPart({ text: "Continue." })] }))
   return { _tag: "Continue", text: outcome._tag === "Finished" ? outcome.text : "", tools: [], invalid: false }
 })
 
-const handleAnswer = Effect.fnUntraced(function*(
+const handleAnswer = Effect.fnUntraced(function* (
   run: RunState,
   reviewed: RunLifecycle.ReviewedAnswer,
   reason: ModelResponse["finishReason"],
@@ -357,7 +432,9 @@ const handleAnswer = Effect.fnUntraced(function*(
   const text = yield* ModelRequest.showText(run, parts)
   if (!parts.some(isCall)) {
     const content = parts.map(toPromptPart(run.steps))
-    return yield* reason === "length" ? handleTruncatedAnswer(run, content, text, false) : handleFinalAnswer(run, content, text, reason)
+    return yield* reason === "length"
+      ? handleTruncatedAnswer(run, content, text, false)
+      : handleFinalAnswer(run, content, text, reason)
   }
   const normalised = Normalise.normalise(parts, tools, {
     delegations: settings.delegation?.maxCallsPerStep ?? delegationsPerStep
@@ -374,16 +451,23 @@ const handleAnswer = Effect.fnUntraced(function*(
   }
   if (calls.length === 0) return yield* handleFinalAnswer(run, content, text, reason)
   yield* storeToolCalls(run, content, calls)
-  if (removed.size > 0) yield* closeRemoved(run, calls.filter(({ id }) => removed.has(id)), by)
+  if (removed.size > 0)
+    yield* closeRemoved(
+      run,
+      calls.filter(({ id }) => removed.has(id)),
+      by
+    )
   const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
-  const { invalid, halted, messages } = wanted.length === 0
-    ? { invalid: false, halted: undefined, messages: [] }
-    : yield* runTools(run, wanted, notes, tools)
+  const { invalid, halted, messages } =
+    wanted.length === 0
+      ? { invalid: false, halted: undefined, messages: [] }
+      : yield* runTools(run, wanted, notes, tools)
   // The run is about to be interrupted.
   if (run.isStopping) return yield* Effect.never
   run.messages.push(...(removed.size === 0 ? messages : calls.flatMap(({ id }) => run.batch.results.get(id) ?? [])))
   run.batch = noBatch
-  if (wanted.length === 0) return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
+  if (wanted.length === 0)
+    return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
   if (files !== undefined && wanted.some(({ name }) => !looking.has(name))) {
     yield* files.otherToolRan(run.sessionId)
   }
@@ -392,13 +476,18 @@ const handleAnswer = Effect.fnUntraced(function*(
 })
 
 /** A part that middleware made. */
-const toContentPart = (given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }): ContentPart =>
+const toContentPart = (
+  given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }
+): ContentPart =>
   "text" in given
     ? Response.makePart("text", { text: given.text })
     : Response.makePart("tool-call", { ...given, providerExecuted: false })
 
-/** Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the run. */
-export const finishCalls = Effect.fnUntraced(function*(
+/**
+ * Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the
+ * run.
+ */
+export const finishCalls = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
   const { unfinished } = run
@@ -418,9 +507,13 @@ export const finishCalls = Effect.fnUntraced(function*(
 })
 
 /** Makes one model call and runs the tools that it asked for. */
-export const runStep = Effect.fnUntraced(function*(
+export const runStep = Effect.fnUntraced(function* (
   run: RunState
-): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services | ToolContext> {
+): Effect.fn.Return<
+  Outcome,
+  AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
+  Services | ToolContext
+> {
   const { registry } = yield* Services
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* registry.snapshot(run.tools)
@@ -430,15 +523,23 @@ export const runStep = Effect.fnUntraced(function*(
     toolChoice: "auto",
     promptMessages
   })
-  const outcome = brokenOff !== undefined
-    ? yield* handleBrokenAnswer(run, response.parts)
-    : overflow !== undefined
-    ? yield* handleOverlongAnswer(run, response.parts, overflow)
-    : yield* Effect.flatMap(Effect.tapError(RunLifecycle.runAfterModel(run, response, toContentPart), () => ModelRequest.withdrawAnswer(run)), (reviewed) =>
-      Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
-        if (!isEnd(outcome)) run.forced = 0
-        return reviewed.added.length > 0 || reviewed.forceContinue ? continueAfterAnswer(run, outcome, reviewed) : Effect.succeed(outcome)
-      }))
+  const outcome =
+    brokenOff !== undefined
+      ? yield* handleBrokenAnswer(run, response.parts)
+      : overflow !== undefined
+        ? yield* handleOverlongAnswer(run, response.parts, overflow)
+        : yield* Effect.flatMap(
+            Effect.tapError(RunLifecycle.runAfterModel(run, response, toContentPart), () =>
+              ModelRequest.withdrawAnswer(run)
+            ),
+            (reviewed) =>
+              Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
+                if (!isEnd(outcome)) run.forced = 0
+                return reviewed.added.length > 0 || reviewed.forceContinue
+                  ? continueAfterAnswer(run, outcome, reviewed)
+                  : Effect.succeed(outcome)
+              })
+          )
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome
 })

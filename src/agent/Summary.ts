@@ -1,7 +1,7 @@
 /**
- * The last words of a run that used up one of its limits: one tool-less call that asks for a summary, asked once more when
- * the answer is blank. It is not counted as a step, the request for it is sent and never stored, and where there is no
- * summary a fixed text says why the run ended and what to do.
+ * The last words of a run that used up one of its limits: one tool-less call that asks for a summary, asked once more
+ * when the answer is blank. It is not counted as a step, the request for it is sent and never stored, and where there
+ * is no summary a fixed text says why the run ended and what to do.
  *
  * Source: `hermes-llm.md` §18.3, `ARCHITECTURE.md` §7.
  */
@@ -28,7 +28,8 @@ const buildRequest = (limit: Limit): Prompt.Message =>
   Prompt.userMessage({
     content: [
       Prompt.textPart({
-        text: `${capitalize(Budget.getWording(limit).what)} for this request is used up, and no more tools can be called. ` +
+        text:
+          `${capitalize(Budget.getWording(limit).what)} for this request is used up, and no more tools can be called. ` +
           "Say what was done, what was found, and what is left to do."
       })
     ]
@@ -36,13 +37,15 @@ const buildRequest = (limit: Limit): Prompt.Message =>
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-const formatCallCount = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
+const formatCallCount = (count: number): string => (count === 1 ? "1 model call" : `${count} model calls`)
 
 /** Text in place of the summary. */
 const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   const { remedy, what } = Budget.getWording(limit)
-  return `Stopped after ${formatCallCount(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
+  return (
+    `Stopped after ${formatCallCount(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
     `${capitalize(remedy)}, or continue the session.`
+  )
 }
 
 /** Every way in which there is no summary that is not the end of the run. */
@@ -61,11 +64,7 @@ const requestSummary = (
   run: RunState,
   limit: Limit
 ): Effect.Effect<SummaryAnswer | SummaryFailure, SessionStoreError | MiddlewareFailure, Services> => {
-  const asked = ModelRequest.requestAnswer(run, {
-    last: buildRequest(limit),
-    tools: [],
-    toolChoice: "none"
-  }).pipe(
+  const asked = ModelRequest.requestAnswer(run, { last: buildRequest(limit), tools: [], toolChoice: "none" }).pipe(
     Effect.flatMap(({ brokenOff, response }) =>
       Effect.map(ModelRequest.showText(run, response.parts), (text): SummaryAnswer | SummaryFailure => ({
         _tag: "Summarized",
@@ -77,19 +76,20 @@ const requestSummary = (
       AiError.isAiError(error)
         ? Effect.succeed(makeFailure(`, and the summary failed (${error.reason.message})`))
         : error instanceof CompressionExhausted
-        ? Effect.succeed(makeFailure(`, and the summary failed (${error.message})`))
-        : Effect.fail(error))
+          ? Effect.succeed(makeFailure(`, and the summary failed (${error.message})`))
+          : Effect.fail(error)
+    )
   )
   return limit === "time"
     ? Effect.map(
-      Effect.timeoutOption(asked, afterTime),
-      Option.getOrElse(() => makeFailure(", and the summary took too long"))
-    )
+        Effect.timeoutOption(asked, afterTime),
+        Option.getOrElse(() => makeFailure(", and the summary took too long"))
+      )
     : asked
 }
 
 /** Asks for the summary of a run that used up a limit; gives a fixed text where there is none. */
-export const summarise = Effect.fnUntraced(function*(
+export const summarise = Effect.fnUntraced(function* (
   run: RunState,
   limit: Limit
 ): Effect.fn.Return<RunResult, SessionStoreError | MiddlewareFailure, Services> {

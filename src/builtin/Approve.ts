@@ -1,20 +1,20 @@
 /**
- * Asks for an approval of tool calls that the application names, by the approvals of the runtime: the same person, callback or queue
- * as for dangerous commands, with the same memory, mode and hooks. Silence is a denial.
+ * Asks for an approval of tool calls that the application names, by the approvals of the runtime: the same person,
+ * callback or queue as for dangerous commands, with the same memory, mode and hooks. Silence is a denial.
  *
  * **Details**
  *
- * `when` is asked of each call with its arguments as they reach the tool, and gives the reason to ask, or nothing. An approval holds
- * for a call with these arguments, once or for the session. A denied call is blocked, and the model reads why. The middleware is closed: a call that
- * could not be judged does not run.
+ * `when` is asked of each call with its arguments as they reach the tool, and gives the reason to ask, or nothing. An
+ * approval holds for a call with these arguments, once or for the session. A denied call is blocked, and the model
+ * reads why. The middleware is closed: a call that could not be judged does not run.
  *
- * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about; `reason` is what
- * people read. Calls are denied where there are no approvals.
+ * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about;
+ * `reason` is what people read. Calls are denied where there are no approvals.
  *
  * **Gotchas**
  *
- * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences and the
- * approvals of dangerous commands hold besides.
+ * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences
+ * and the approvals of dangerous commands hold besides.
  *
  * **Example** (Money needs a person)
  *
@@ -75,27 +75,30 @@ const toolCallsBy = <R>(
   Middleware.wrapToolCall<never, never, R>({
     name: "Approve",
     onFailure: "closed",
-    wrap: (next, { toolName }) => (args) =>
-      Effect.gen(function*() {
-        const reason = when({ tool: toolName, args })
-        if (reason !== undefined) {
-          const approvals = yield* service
-          const answer = yield* approvals.request({
-            tool: toolName,
-            command: `${toolName} ${Json.toText(args)}`,
-            concerns: [{ key: reason, permanent: false }]
-          })
-          if (answer.outcome === "deny" || answer.outcome === "timeout") {
-            const why = answer.reason ?? (answer.outcome === "timeout" ? "no answer in time" : "it was denied")
-            return yield* new ExecutionBlocked({ reason: `${reason}: ${why}`, metadata: { checked_by: "Approve" } })
+    wrap:
+      (next, { toolName }) =>
+      (args) =>
+        Effect.gen(function* () {
+          const reason = when({ tool: toolName, args })
+          if (reason !== undefined) {
+            const approvals = yield* service
+            const answer = yield* approvals.request({
+              tool: toolName,
+              command: `${toolName} ${Json.toText(args)}`,
+              concerns: [{ key: reason, permanent: false }]
+            })
+            if (answer.outcome === "deny" || answer.outcome === "timeout") {
+              const why = answer.reason ?? (answer.outcome === "timeout" ? "no answer in time" : "it was denied")
+              return yield* new ExecutionBlocked({ reason: `${reason}: ${why}`, metadata: { checked_by: "Approve" } })
+            }
           }
-        }
-        return yield* next(args)
-      })
+          return yield* next(args)
+        })
   })
 
 /** Asks before calls that `when` gives a reason for. */
-export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> => toolCallsBy(options, Approvals)
+export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> =>
+  toolCallsBy(options, Approvals)
 
 const Params = Schema.Struct({
   tools: Schema.NonEmptyArray(Schema.NonEmptyString),
@@ -103,12 +106,28 @@ const Params = Schema.Struct({
 })
 
 /** The approvals of the runtime, whose services a file cannot ask for by their types. */
-const ofRuntime = Effect.flatMap(Effect.serviceOption(Approvals), Option.match({
-  onNone: () => Effect.fail(new ExecutionBlocked({ reason: "no approvals here: give the runtime some that can answer", metadata: { checked_by: "Approve" } })),
-  onSome: Effect.succeed
-}))
+const ofRuntime = Effect.flatMap(
+  Effect.serviceOption(Approvals),
+  Option.match({
+    onNone: () =>
+      Effect.fail(
+        new ExecutionBlocked({
+          reason: "no approvals here: give the runtime some that can answer",
+          metadata: { checked_by: "Approve" }
+        })
+      ),
+    onSome: Effect.succeed
+  })
+)
 
 /** The middleware of parameters of any shape: `tools` and `reason`. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.read("approve", Params, parameters), ({ reason, tools }) =>
-    toolCallsBy({ when: ({ tool }) => tools.some((glob) => Glob.isMatch(glob, tool)) ? reason ?? `${tool} needs an approval` : undefined }, ofRuntime))
+    toolCallsBy(
+      {
+        when: ({ tool }) =>
+          tools.some((glob) => Glob.isMatch(glob, tool)) ? (reason ?? `${tool} needs an approval`) : undefined
+      },
+      ofRuntime
+    )
+  )

@@ -1,20 +1,21 @@
 /**
- * Writes an entry before and after each model call and each tool call. A call whose entry cannot be written does not run: the middleware
- * is closed.
+ * Writes an entry before and after each model call and each tool call. A call whose entry cannot be written does not
+ * run: the middleware is closed.
  *
  * **Details**
  *
- * Entries come in pairs with one `id`: `begin`, then `end` with its status, also for a call that fails or is interrupted. They hold
- * no conversation: of a model call the number of messages and the route that answered, of a tool call its name and its final
- * arguments, without secrets and cut at 2,000 characters.
+ * Entries come in pairs with one `id`: `begin`, then `end` with its status, also for a call that fails or is
+ * interrupted. They hold no conversation: of a model call the number of messages and the route that answered, of a tool
+ * call its name and its final arguments, without secrets and cut at 2,000 characters.
  *
- * In files it is `audit`, with `file_path`: entries are appended there, a line of JSON each with snake_case keys. A new file can be
- * read by its owner only.
+ * In files it is `audit`, with `file_path`: entries are appended there, a line of JSON each with snake_case keys. A new
+ * file can be read by its owner only.
  *
  * **Gotchas**
  *
- * Put it first in the list, and it sees what every other entry let through or vetoed; put it last, and it sees what really ran. Hooks
- * (`Hooks.on`) are the way to observe without holding up a run; `RunRecord` has everything that happened.
+ * Put it first in the list, and it sees what every other entry let through or vetoed; put it last, and it sees what
+ * really ran. Hooks (`Hooks.on`) are the way to observe without holding up a run; `RunRecord` has everything that
+ * happened.
  *
  * **Example** (An entry for each call)
  *
@@ -100,8 +101,14 @@ const auditCall = <A, E, R, R2>(
       Exit.isSuccess(exit)
         ? writeEntry({ phase: "end", name: nameOf(exit.value), status: "ok" })
         : Exit.hasInterrupts(exit)
-        ? writeEntry({ phase: "end", name, status: "interrupted" })
-        : writeEntry({ phase: "end", name, status: "failed", error: oneLine(Faults.describeError(Exit.isFailure(exit) ? exit.cause : undefined)) }))
+          ? writeEntry({ phase: "end", name, status: "interrupted" })
+          : writeEntry({
+              phase: "end",
+              name,
+              status: "failed",
+              error: oneLine(Faults.describeError(Exit.isFailure(exit) ? exit.cause : undefined))
+            })
+    )
   )
 }
 
@@ -111,37 +118,58 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
   return Middleware.lifecycle({
     name: "Audit",
     onFailure: "closed",
-    wrapModelCall: (next, { sessionId, turnId }) => (params) =>
-      auditCall(
-        write,
-        { kind: "model_call", id: `${turnId}:${++calls}`, sessionId, turnId, input: `${params.call.messages.length} messages` },
-        "model",
-        next(params),
-        ({ route }) => route.model
-      ),
-    wrapToolCall: (next, { sessionId, toolCallId, toolName, turnId }) => (args) =>
-      auditCall(
-        write,
-        { kind: "tool_call", id: toolCallId, sessionId, turnId, input: oneLine(Json.toText(Redaction.redactValue(args))) },
-        toolName,
-        next(args),
-        () => toolName
-      )
+    wrapModelCall:
+      (next, { sessionId, turnId }) =>
+      (params) =>
+        auditCall(
+          write,
+          {
+            kind: "model_call",
+            id: `${turnId}:${++calls}`,
+            sessionId,
+            turnId,
+            input: `${params.call.messages.length} messages`
+          },
+          "model",
+          next(params),
+          ({ route }) => route.model
+        ),
+    wrapToolCall:
+      (next, { sessionId, toolCallId, toolName, turnId }) =>
+      (args) =>
+        auditCall(
+          write,
+          {
+            kind: "tool_call",
+            id: toolCallId,
+            sessionId,
+            turnId,
+            input: oneLine(Json.toText(Redaction.redactValue(args)))
+          },
+          toolName,
+          next(args),
+          () => toolName
+        )
   })
 }
 
 const Params = Schema.Struct({ filePath: Schema.NonEmptyString })
 
 /** Appends entries to a file, whose directory is made where there is none. */
-const appendTo = (path: string) => ({ sessionId, turnId, ...entry }: Entry): Effect.Effect<void, unknown> =>
-  Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    const paths = yield* Path.Path
-    const line = `${JSON.stringify({ ...entry, session_id: sessionId, turn_id: turnId })}\n`
-    const append = fs.writeFileString(path, line, { flag: "a", mode: 0o600 })
-    yield* Effect.catchIf(append, ({ reason }) => reason._tag === "NotFound", () =>
-      Effect.andThen(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), append))
-  }).pipe(Effect.provide(ChildProcesses.layerDefault()))
+const appendTo =
+  (path: string) =>
+  ({ sessionId, turnId, ...entry }: Entry): Effect.Effect<void, unknown> =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const paths = yield* Path.Path
+      const line = `${JSON.stringify({ ...entry, session_id: sessionId, turn_id: turnId })}\n`
+      const append = fs.writeFileString(path, line, { flag: "a", mode: 0o600 })
+      yield* Effect.catchIf(
+        append,
+        ({ reason }) => reason._tag === "NotFound",
+        () => Effect.andThen(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), append)
+      )
+    }).pipe(Effect.provide(ChildProcesses.layerDefault()))
 
 /** The middleware of parameters of any shape: `file_path`. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>

@@ -40,20 +40,19 @@ const renderIterationHint = (left: number): string =>
   left <= 1
     ? "This is your last iteration: give your final answer now, without calling tools."
     : left <= 3
-    ? `Only ${left} iterations are left: stop exploring, finish what is half done and give your answer.`
-    : `${left} iterations are left.`
+      ? `Only ${left} iterations are left: stop exploring, finish what is half done and give your answer.`
+      : `${left} iterations are left.`
 
 const renderTokenHint = (left: number, desired: number): string =>
-  left < desired * 3
-    ? `Only ${left} tokens are left: come to an end now.`
-    : `${left} tokens are left.`
+  left < desired * 3 ? `Only ${left} tokens are left: come to an end now.` : `${left} tokens are left.`
 
 const buildMiddleware = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middleware.LifecycleMiddleware =>
   Middleware.lifecycle({
     name: "BudgetReminder",
     beforeModel: ({ currentIteration, maxIterations, messages, promptMessages, tokensLeft }) => {
       if (!messages.some(({ role }) => role === "assistant")) return Middleware.noChanges
-      const inWindow = maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - CallTokens.estimateTokens({ messages }))]
+      const inWindow =
+        maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - CallTokens.estimateTokens({ messages }))]
       const tokens = [...inWindow, ...(tokensLeft === undefined ? [] : [tokensLeft])]
       const text = [
         renderIterationHint(maxIterations - currentIteration),

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A name is ours (`long-tool-output`) or a path of the lifecycle document (`nexau.…long_tool_output:LongToolOutputMiddleware`).
- * Parameters are decoded by the middleware's own Schema. `Events` and `ResponseCache` need code or a service of the application, and are
- * given in `Runtime.layer({ middleware })` only.
+ * A name is ours (`long-tool-output`) or a path of the lifecycle document
+ * (`nexau.…long_tool_output:LongToolOutputMiddleware`). Parameters are decoded by the middleware's own Schema. `Events`
+ * and `ResponseCache` need code or a service of the application, and are given in `Runtime.layer({ middleware })` only.
  *
  * **Example** (An entry of a file)
  *
@@ -90,7 +90,10 @@ export const find = (name: string): Definition | undefined => {
   return definitions.find((one) => one.id === id)
 }
 
-/** The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last part too. */
+/**
+ * The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last
+ * part too.
+ */
 export const findNearest = (name: string): string | undefined => {
   const known = [...names, ...Object.keys(aliases)]
   const last = name.slice(name.lastIndexOf(":") + 1)
@@ -102,7 +105,8 @@ const makeUnknownError = (path: string, name: string): ConfigError => {
   const meant = findNearest(name)
   return new ConfigError({
     path,
-    message: `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
+    message:
+      `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
       `There are: ${names.join(", ")}.`
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Decides when the conversation of a run is made smaller, and what of it stays: the lifecycle document's options over the runtime's own
- * engine (`Compaction`).
+ * Decides when the conversation of a run is made smaller, and what of it stays: the lifecycle document's options over
+ * the runtime's own engine (`Compaction`).
  *
  * **Details**
  *
@@ -20,13 +20,15 @@
  * | `retryAttempts` | 3 | times that a summary is asked for |
  * | `saveHistory` | true | the stored session stays whole, always |
  *
- * `sliding_window` is an old name of `llm_summary`. At least one parameter must be given. Two entries can be layered: a cheap time-based
- * one before one with summaries. With one of them in the stack, the runtime's own `compression.threshold` triggers nothing.
+ * `sliding_window` is an old name of `llm_summary`. At least one parameter must be given. Two entries can be layered: a
+ * cheap time-based one before one with summaries. With one of them in the stack, the runtime's own
+ * `compression.threshold` triggers nothing.
  *
  * **Gotchas**
  *
- * A window that nobody knows triggers nothing. After the first answer of a run the provider's count decides, before it an estimate. The
- * age of the last answer is known to the process that got it. A summary that cannot be had leaves the conversation as it is.
+ * A window that nobody knows triggers nothing. After the first answer of a run the provider's count decides, before it
+ * an estimate. The age of the last answer is known to the process that got it. A summary that cannot be had leaves the
+ * conversation as it is.
  *
  * **Example** (Summaries from two thirds of the window on)
  *
@@ -82,25 +84,39 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-const failParameter = (name: string, message: string) => Result.fail(new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` }))
+const failParameter = (name: string, message: string) =>
+  Result.fail(new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` }))
 
-const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
 /** A key of the nested form in either spelling, else that of the flat form. */
 const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
   const config = options.summaryLlmConfig ?? {}
-  const unknown = Object.keys(config).find((key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key))
-  if (unknown !== undefined) return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
+  const unknown = Object.keys(config).find(
+    (key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key)
+  )
+  if (unknown !== undefined)
+    return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
   const model = readText(config["model"]) ?? readText(options.summaryModel)
   const baseUrl = readText(config["base_url"] ?? config["baseUrl"]) ?? readText(options.summaryBaseUrl)
   const given: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
   const apiKey = Redacted.isRedacted(given) ? readText(Redacted.value(given)) : readText(given)
   const apiType = readText(config["api_type"] ?? config["apiType"]) ?? readText(options.summaryApiType)
-  if (options.summaryLlmConfig === undefined && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined)) return Result.succeed(undefined)
-  if (options.summaryLlmConfig === null && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined)) return Result.succeed(undefined)
-  const missing = [model === undefined ? "model" : "", baseUrl === undefined ? "base_url" : "", apiKey === undefined ? "api_key" : ""].filter((name) => name !== "")
+  if (options.summaryLlmConfig === undefined && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
+    return Result.succeed(undefined)
+  if (options.summaryLlmConfig === null && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined))
+    return Result.succeed(undefined)
+  const missing = [
+    model === undefined ? "model" : "",
+    baseUrl === undefined ? "base_url" : "",
+    apiKey === undefined ? "api_key" : ""
+  ].filter((name) => name !== "")
   if (model === undefined || baseUrl === undefined || apiKey === undefined) {
-    return failParameter("summaryLlmConfig", `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`)
+    return failParameter(
+      "summaryLlmConfig",
+      `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`
+    )
   }
   const apiMode = apiTypes[apiType ?? "openai_chat_completion"]
   return apiMode === undefined
@@ -112,12 +128,22 @@ const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefi
 const maxSessions = 1_000
 
 const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
-  const { autoCompact = true, emergencyCompactEnabled = true, gapThresholdMinutes = 5, threshold = 0.75, trigger = "token_threshold" } = options
+  const {
+    autoCompact = true,
+    emergencyCompactEnabled = true,
+    gapThresholdMinutes = 5,
+    threshold = 0.75,
+    trigger = "token_threshold"
+  } = options
   const { compactPromptPath, keepIterations = 3, keepUserRounds = 0 } = options
   const answeredAt = new Map<SessionId, number>()
   const plan: CompactionPlan = {
-    strategy: options.compactionStrategy === undefined || options.compactionStrategy === "tool_result_compaction" ? "tool_result_compaction" : "llm_summary",
-    keep: keepUserRounds > 0 ? { unit: "user_round", count: keepUserRounds } : { unit: "iteration", count: keepIterations },
+    strategy:
+      options.compactionStrategy === undefined || options.compactionStrategy === "tool_result_compaction"
+        ? "tool_result_compaction"
+        : "llm_summary",
+    keep:
+      keepUserRounds > 0 ? { unit: "user_round", count: keepUserRounds } : { unit: "iteration", count: keepIterations },
     compactableTools: options.compactableTools ?? undefined,
     summaryModel,
     attempts: options.retryAttempts ?? 3,
@@ -128,17 +154,26 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
     path === null || path === undefined
       ? Effect.succeed(plan)
       : Effect.map(
-        prompt === undefined ? Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)) : Effect.succeed(prompt),
-        (read) => ({ ...plan, prompt: prompt = read })
-      ).pipe(
-        Effect.catch((error) => Effect.as(Effect.logWarning(`${path} cannot be read, the engine's own instructions are used: ${error.message}`), plan)),
-        Effect.provide(ChildProcesses.layerDefault())
-      )
+          prompt === undefined
+            ? Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
+            : Effect.succeed(prompt),
+          (read) => ({ ...plan, prompt: (prompt = read) })
+        ).pipe(
+          Effect.catch((error) =>
+            Effect.as(
+              Effect.logWarning(`${path} cannot be read, the engine's own instructions are used: ${error.message}`),
+              plan
+            )
+          ),
+          Effect.provide(ChildProcesses.layerDefault())
+        )
 
-  const isFull = Effect.fnUntraced(function*(input: Middleware.BeforeModelInput) {
+  const isFull = Effect.fnUntraced(function* (input: Middleware.BeforeModelInput) {
     const window = plan.window ?? (yield* input.contextWindow)
     // The conversation is looked at before the first answer alone.
-    return window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
+    return (
+      window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
+    )
   })
 
   const isOld = ({ run }: Middleware.BeforeModelInput) =>
@@ -150,22 +185,29 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
   const entry = Middleware.lifecycle({
     name: "ContextCompaction",
     beforeModel: (input) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const fires = autoCompact && (yield* trigger === "time_based" ? isOld(input) : isFull(input))
-        return fires ? Middleware.withModifications({ compaction: [...input.compaction, yield* withPrompt(compactPromptPath)] }) : Middleware.noChanges
+        return fires
+          ? Middleware.withModifications({ compaction: [...input.compaction, yield* withPrompt(compactPromptPath)] })
+          : Middleware.noChanges
       }),
-    ...trigger === "time_based" ? {
-      afterModel: ({ run }: Middleware.AfterModelInput) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          answeredAt.delete(run.sessionId)
-          answeredAt.set(run.sessionId, now)
-          const [oldest] = answeredAt.keys()
-          if (answeredAt.size > maxSessions && oldest !== undefined) answeredAt.delete(oldest)
-          return Middleware.noChanges
-        })
-    } : {}
+    ...(trigger === "time_based"
+      ? {
+          afterModel: ({ run }: Middleware.AfterModelInput) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              answeredAt.delete(run.sessionId)
+              answeredAt.set(run.sessionId, now)
+              const [oldest] = answeredAt.keys()
+              if (answeredAt.size > maxSessions && oldest !== undefined) answeredAt.delete(oldest)
+              return Middleware.noChanges
+            })
+        }
+      : {})
   })
-  return Middleware.lifecycleUndeclared({ ...entry.run, compaction: { whenRefused: autoCompact && emergencyCompactEnabled } })
+  return Middleware.lifecycleUndeclared({
+    ...entry.run,
+    compaction: { whenRefused: autoCompact && emergencyCompactEnabled }
+  })
 }
 
 /** The middleware of parameters of any shape. */
@@ -173,10 +215,17 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
   Result.flatMap(Parameters.read(id, Options, parameters), (options) => {
     const { keepIterations = 3, keepUserRounds = 0, saveHistory } = options
     if (Object.values(options).every((value) => value === undefined)) {
-      return Result.fail(new ConfigError({ path: id, message: `${id}: give at least one parameter, such as max_context_tokens or threshold` }))
+      return Result.fail(
+        new ConfigError({
+          path: id,
+          message: `${id}: give at least one parameter, such as max_context_tokens or threshold`
+        })
+      )
     }
-    if (keepUserRounds > 0 && keepIterations !== 3) return failParameter("keepUserRounds", "not together with keep_iterations: remove one of them")
-    if (saveHistory === false) return failParameter("saveHistory", "the stored session always keeps what is left out: remove it")
+    if (keepUserRounds > 0 && keepIterations !== 3)
+      return failParameter("keepUserRounds", "not together with keep_iterations: remove one of them")
+    if (saveHistory === false)
+      return failParameter("saveHistory", "the stored session always keeps what is left out: remove it")
     return Result.map(readSummaryModel(options), (summaryModel) => buildMiddleware(options, summaryModel))
   })
 

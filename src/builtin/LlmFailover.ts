@@ -17,8 +17,8 @@
  *
  * - A fallback elsewhere does not get the primary's key, see `failover/FallbackRoute`.
  * - Only matching failures count for the breaker; the reference counts all of them.
- * - What had streamed before the failure was shown. The answer consists of the fallback's parts alone, and a notice names
- *   both providers where a run listens.
+ * - What had streamed before the failure was shown. The answer consists of the fallback's parts alone, and a notice
+ *   names both providers where a run listens.
  * - Bad options throw a `ConfigError` where the middleware is made; {@link fromUnknown} gives it as a value.
  *
  * **Example** (A backup gateway)
@@ -58,8 +58,9 @@ const makeSkippedError = (): AiError.AiError =>
     module: "LlmFailover",
     method: "wrapModelCall",
     reason: new AiError.InternalProviderError({
-      description: "the primary provider is skipped after repeated failures, and there is no fallback:"
-        + " add one to fallback_providers, or wait"
+      description:
+        "the primary provider is skipped after repeated failures, and there is no fallback:" +
+        " add one to fallback_providers, or wait"
     })
   })
 
@@ -76,7 +77,12 @@ type OwnFailure = AiError.AiError | Breakers.Rejected
 /** Part of a wrapper's `next` that is used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
 
-const notifyFallback = (context: Middleware.CallContext, from: string, to: string, error: unknown): Effect.Effect<void> => {
+const notifyFallback = (
+  context: Middleware.CallContext,
+  from: string,
+  to: string,
+  error: unknown
+): Effect.Effect<void> => {
   const reason = error instanceof Breakers.Rejected ? "it failed too often" : Faults.describeError(error)
   const message = Redaction.redactText(`${from} does not answer (${reason}): the answer comes from ${to}`)
   return context.notify === undefined
@@ -97,10 +103,10 @@ const notifyRouteChange = (
 
 const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
   const isMatch = (error: unknown): boolean => Trigger.matches(trigger, error)
-  const breaker = limits === undefined ? undefined : Breakers.make({
-    failures: limits.failureThreshold,
-    openFor: `${limits.recoverySeconds} seconds`
-  })
+  const breaker =
+    limits === undefined
+      ? undefined
+      : Breakers.make({ failures: limits.failureThreshold, openFor: `${limits.recoverySeconds} seconds` })
 
   const judgeExit = <E>(exit: Exit.Exit<unknown, E>): Breakers.Verdict => {
     if (Exit.isSuccess(exit)) return "success"
@@ -131,33 +137,47 @@ const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settin
       Effect.andThen(Effect.fromResult(next)),
       Effect.tap(() => notifyRouteChange(context, route, nextRoute)),
       Effect.flatMap(ask),
-      Effect.catchCause((cause) => fallBack(ask, context, params, { from: fallback.name, route: nextRoute, index: index + 1, primary, cause }))
+      Effect.catchCause((cause) =>
+        fallBack(ask, context, params, { from: fallback.name, route: nextRoute, index: index + 1, primary, cause })
+      )
     )
   }
 
-  const callWithFallbacks = <E, R>(ask: Ask<E, R>, context: Middleware.CallContext, params: Middleware.ModelCallParams) => {
-    const primary: Effect.Effect<Middleware.ModelAnswer, E | Breakers.Rejected, R> = breaker === undefined
-      ? ask(params)
-      : breaker.guard("primary", ask(params), judgeExit)
+  const callWithFallbacks = <E, R>(
+    ask: Ask<E, R>,
+    context: Middleware.CallContext,
+    params: Middleware.ModelCallParams
+  ) => {
+    const primary: Effect.Effect<Middleware.ModelAnswer, E | Breakers.Rejected, R> =
+      breaker === undefined ? ask(params) : breaker.guard("primary", ask(params), judgeExit)
     return Effect.catchCause(primary, (cause) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const failure = findFailure(cause)
         if (failure === undefined) return yield* Effect.failCause(cause)
         const isSkipped = failure.error instanceof Breakers.Rejected
         if (!isSkipped && !isMatch(failure.error)) return yield* Effect.failCause(cause)
         const route = params.route ?? (context.primary === undefined ? undefined : yield* context.primary)
-        return yield* fallBack(ask, context, params, { from: describeRoute(route), route, index: 0, primary: route, cause })
-      }))
+        return yield* fallBack(ask, context, params, {
+          from: describeRoute(route),
+          route,
+          index: 0,
+          primary: route,
+          cause
+        })
+      })
+    )
   }
 
   return Middleware.wrapModelCall({
     name: "LlmFailover",
-    wrap: <E, R>(next: Ask<E, R>, context: Middleware.CallContext) => (params: Middleware.ModelCallParams) =>
-      callWithFallbacks(next, context, params).pipe(
-        Effect.mapError((error) => error instanceof Breakers.Rejected ? makeSkippedError() : error),
-        // Every model call can fail with an AiError, whatever else `E` holds.
-        (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
-      )
+    wrap:
+      <E, R>(next: Ask<E, R>, context: Middleware.CallContext) =>
+      (params: Middleware.ModelCallParams) =>
+        callWithFallbacks(next, context, params).pipe(
+          Effect.mapError((error) => (error instanceof Breakers.Rejected ? makeSkippedError() : error)),
+          // Every model call can fail with an AiError, whatever else `E` holds.
+          (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
+        )
   })
 }
 

@@ -11,8 +11,8 @@
  * | `toolPreviewChars` | 500 | characters of tool input and output |
  * | `logModelCalls` | false | logs around each model call, also without `modelLogger` |
  *
- * Without parameters both are logged; when only one logger is named, only that one is used. Lines have the annotation `logger`;
- * pieces of a streamed answer are logged at debug level.
+ * Without parameters both are logged; when only one logger is named, only that one is used. Lines have the annotation
+ * `logger`; pieces of a streamed answer are logged at debug level.
  *
  * **Example** (Drop it in)
  *
@@ -60,49 +60,87 @@ const renderPreview = (value: unknown, chars: number): string => {
 }
 
 const joinText = (parts: ReadonlyArray<{ readonly type: string }>): string =>
-  parts.flatMap((part) => "text" in part && part.type === "text" ? [String(part.text)] : []).join("")
+  parts.flatMap((part) => ("text" in part && part.type === "text" ? [String(part.text)] : [])).join("")
 
-const buildMiddleware = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, toolLogger, toolPreviewChars = 500 }: Options) => {
+const buildMiddleware = ({
+  logModelCalls = false,
+  messagePreviewChars = 120,
+  modelLogger,
+  toolLogger,
+  toolPreviewChars = 500
+}: Options) => {
   const isDefault = (modelLogger ?? toolLogger) === undefined || (modelLogger === null && toolLogger === null)
   const modelName = modelLogger ?? (isDefault ? "hermes.model" : undefined)
   const toolName = toolLogger ?? (isDefault ? "hermes.tool" : undefined)
   // Whoever adds this middleware asks for its lines, whatever the level of the program is.
   const makeLogger = (logger: string) => (line: string) =>
-    Effect.logInfo(line).pipe(Effect.annotateLogs({ logger }), Effect.provideService(References.MinimumLogLevel, "Info"))
+    Effect.logInfo(line).pipe(
+      Effect.annotateLogs({ logger }),
+      Effect.provideService(References.MinimumLogLevel, "Info")
+    )
   const model = modelName === undefined ? undefined : makeLogger(modelName)
   const tool = toolName === undefined ? undefined : makeLogger(toolName)
   const around = model ?? (logModelCalls ? makeLogger("hermes.model") : undefined)
   return Middleware.lifecycle({
     name: "Logging",
-    ...(model === undefined ? {} : {
-      beforeModel: ({ currentIteration, messages }) => model(`step ${currentIteration}: ${messages.length} messages go to the model`),
-      afterModel: ({ messages, parsedResponse: { text, toolCalls }, run }) =>
-        model([
-          `answer in ${run.sessionId}: ${text.length} characters, ${toolCalls.length} tool calls` +
-          `${toolCalls.length > 1 ? " in parallel" : ""} [${toolCalls.map(({ name }) => name).join(", ")}], history of ${messages.length} messages`,
-          ...messages.slice(-3).map((message) => `${message.role}: ${renderPreview(Conversation.readText(message), messagePreviewChars)}`)
-        ].join("; "))
-    }),
-    ...(tool === undefined ? {} : {
-      beforeTool: ({ parallelExecutionId, toolCallId, toolName }) => tool(`tool ${toolName} begins: ${toolCallId} of ${parallelExecutionId}`),
-      afterTool: ({ isError, llmToolOutput, toolInput, toolName, toolOutput }) =>
-        tool(`tool ${toolName} ${isError ? "failed" : "ended"}: input ${renderPreview(toolInput, toolPreviewChars)}; ` +
-          `output ${renderPreview(toolOutput, toolPreviewChars)}` +
-          (llmToolOutput === undefined ? "" : `; for the model ${renderPreview(llmToolOutput, toolPreviewChars)}`))
-    }),
-    ...(around === undefined ? {} : {
-      wrapModelCall: (next) => (params) =>
-        around(`model call with ${params.call.messages.length} messages`).pipe(
-          Effect.andThen(params.call.stream
-            ? next(params, { onPart: (parts) => Effect.as(Effect.logDebug(`${parts.length} pieces: ${parts.map(({ type }) => type).join(", ")}`), parts) })
-            : next(params)),
-          Effect.tap(({ response }) => {
-            const text = joinText(response.parts)
-            return around(text === "" ? "no text in the answer" : `answer: ${renderPreview(text, messagePreviewChars)}`)
-          }),
-          Effect.tapError((error) => around(`model call failed: ${renderPreview(Faults.describeError(error), messagePreviewChars)}`))
-        )
-    })
+    ...(model === undefined
+      ? {}
+      : {
+          beforeModel: ({ currentIteration, messages }) =>
+            model(`step ${currentIteration}: ${messages.length} messages go to the model`),
+          afterModel: ({ messages, parsedResponse: { text, toolCalls }, run }) =>
+            model(
+              [
+                `answer in ${run.sessionId}: ${text.length} characters, ${toolCalls.length} tool calls` +
+                  `${toolCalls.length > 1 ? " in parallel" : ""} [${toolCalls.map(({ name }) => name).join(", ")}], history of ${messages.length} messages`,
+                ...messages
+                  .slice(-3)
+                  .map(
+                    (message) =>
+                      `${message.role}: ${renderPreview(Conversation.readText(message), messagePreviewChars)}`
+                  )
+              ].join("; ")
+            )
+        }),
+    ...(tool === undefined
+      ? {}
+      : {
+          beforeTool: ({ parallelExecutionId, toolCallId, toolName }) =>
+            tool(`tool ${toolName} begins: ${toolCallId} of ${parallelExecutionId}`),
+          afterTool: ({ isError, llmToolOutput, toolInput, toolName, toolOutput }) =>
+            tool(
+              `tool ${toolName} ${isError ? "failed" : "ended"}: input ${renderPreview(toolInput, toolPreviewChars)}; ` +
+                `output ${renderPreview(toolOutput, toolPreviewChars)}` +
+                (llmToolOutput === undefined ? "" : `; for the model ${renderPreview(llmToolOutput, toolPreviewChars)}`)
+            )
+        }),
+    ...(around === undefined
+      ? {}
+      : {
+          wrapModelCall: (next) => (params) =>
+            around(`model call with ${params.call.messages.length} messages`).pipe(
+              Effect.andThen(
+                params.call.stream
+                  ? next(params, {
+                      onPart: (parts) =>
+                        Effect.as(
+                          Effect.logDebug(`${parts.length} pieces: ${parts.map(({ type }) => type).join(", ")}`),
+                          parts
+                        )
+                    })
+                  : next(params)
+              ),
+              Effect.tap(({ response }) => {
+                const text = joinText(response.parts)
+                return around(
+                  text === "" ? "no text in the answer" : `answer: ${renderPreview(text, messagePreviewChars)}`
+                )
+              }),
+              Effect.tapError((error) =>
+                around(`model call failed: ${renderPreview(Faults.describeError(error), messagePreviewChars)}`)
+              )
+            )
+        })
   })
 }
 

@@ -10,11 +10,12 @@
  * | `my_project.middleware:AuditMiddleware` | an export of `my_project/middleware.ts` (`.mts`, `.js`, `.mjs`, `.cjs`) beside that file, else of a package |
  * | `@acme/agents#audit`, `pkg/middleware#audit` | an export of a package, found as an import in that file would be |
  *
- * Exports are made into middleware by `MiddlewareDefinition`. `${this_file_dir}` in parameters is the folder of the file. Relative texts
- * of parameters whose names end in `_path` or `_file` are resolved against it.
+ * Exports are made into middleware by `MiddlewareDefinition`. `${this_file_dir}` in parameters is the folder of the
+ * file. Relative texts of parameters whose names end in `_path` or `_file` are resolved against it.
  *
- * An import is code that runs with the user's rights: modules are loaded from the program's home directory and from trusted folders
- * (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and what was expected.
+ * An import is code that runs with the user's rights: modules are loaded from the program's home directory and from
+ * trusted folders (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and what was
+ * expected.
  *
  * **Example** (The middleware of an agent file)
  *
@@ -71,7 +72,8 @@ interface NamedExport {
 
 const extensions = [".ts", ".mts", ".js", ".mjs", ".cjs"]
 
-const isFile = (module: string): boolean => /^(?:\.{1,2}[\\/]|[\\/]|~[\\/])/.test(module) || extensions.some((end) => module.endsWith(end))
+const isFile = (module: string): boolean =>
+  /^(?:\.{1,2}[\\/]|[\\/]|~[\\/])/.test(module) || extensions.some((end) => module.endsWith(end))
 
 const parse = (text: string): NamedExport | undefined => {
   const [, module = "", name = ""] = /^(.+?)(?:#|:)([A-Za-z_$][\w$]*)$/.exec(text) ?? []
@@ -91,17 +93,29 @@ const makeUnknownMistake = (name: string): Mistake => {
 type Needs = FileSystem.FileSystem | Path.Path | FolderTrust | Scope.Scope
 
 /** The file that a module is; fails where there is none. */
-const locateModule = Effect.fnUntraced(function*({ module, text }: NamedExport, folder: string): Effect.fn.Return<string, Mistake, Needs> {
+const locateModule = Effect.fnUntraced(function* (
+  { module, text }: NamedExport,
+  folder: string
+): Effect.fn.Return<string, Mistake, Needs> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const isThere = (path: string) => Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "File"), () => false)
+  const isThere = (path: string) =>
+    Effect.orElseSucceed(
+      Effect.map(fs.stat(path), ({ type }) => type === "File"),
+      () => false
+    )
   if (isFile(module)) {
-    if (/^~[\\/]/.test(module)) return yield* Effect.fail(makeMistake(["import"], "~ is not expanded: write the path out, or from the folder of this file"))
+    if (/^~[\\/]/.test(module))
+      return yield* Effect.fail(
+        makeMistake(["import"], "~ is not expanded: write the path out, or from the folder of this file")
+      )
     const path = paths.resolve(folder, module)
     if (yield* isThere(path)) return path
     const beside = yield* Effect.orElseSucceed(fs.readDirectory(paths.dirname(path)), () => [])
     const meant = Similarity.findNearest(paths.basename(path), beside)
-    return yield* Effect.fail(makeMistake(["import"], `there is no file ${path}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
+    return yield* Effect.fail(
+      makeMistake(["import"], `there is no file ${path}${meant === undefined ? "" : `; did you mean ${meant}?`}`)
+    )
   }
   const dotted = module.startsWith("@") ? module : module.replaceAll(".", "/")
   for (const end of extensions) {
@@ -110,7 +124,8 @@ const locateModule = Effect.fnUntraced(function*({ module, text }: NamedExport, 
   }
   return yield* Effect.mapError(PluginModules.resolveFrom(folder, module), (error) => {
     const why = Faults.describeError(error)
-    if (!/Cannot find (?:package|module)/.test(why)) return makeMistake(["import"], `the package cannot be used: ${why}`)
+    if (!/Cannot find (?:package|module)/.test(why))
+      return makeMistake(["import"], `the package cannot be used: ${why}`)
     const meant = BuiltinMiddleware.findNearest(text)
     return makeMistake(
       ["import"],
@@ -121,7 +136,10 @@ const locateModule = Effect.fnUntraced(function*({ module, text }: NamedExport, 
 })
 
 /** The export of a module, from a folder that is trusted. */
-const loadExport = Effect.fnUntraced(function*(named: NamedExport, folder: string): Effect.fn.Return<unknown, Mistake, Needs> {
+const loadExport = Effect.fnUntraced(function* (
+  named: NamedExport,
+  folder: string
+): Effect.fn.Return<unknown, Mistake, Needs> {
   const { name } = named
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -134,7 +152,8 @@ const loadExport = Effect.fnUntraced(function*(named: NamedExport, folder: strin
   }
   yield* PluginModules.share(at)
   const exports = yield* Effect.mapError(PluginModules.importModule(path, 0), (error) =>
-    makeMistake(["import"], `${path} cannot be loaded: ${Faults.describeError(error).split("\n")[0] ?? ""}`))
+    makeMistake(["import"], `${path} cannot be loaded: ${Faults.describeError(error).split("\n")[0] ?? ""}`)
+  )
   const members = Predicate.isObject(exports) ? exports : {}
   // Modules that were CommonJS have their exports below the default.
   const main: unknown = members["default"]
@@ -142,22 +161,42 @@ const loadExport = Effect.fnUntraced(function*(named: NamedExport, folder: strin
   const exported: unknown = members[name] ?? within
   if (exported !== undefined) return exported
   const meant = Similarity.findNearest(name, Object.keys(members))
-  return yield* Effect.fail(makeMistake(["import"], `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
+  return yield* Effect.fail(
+    makeMistake(["import"], `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`)
+  )
 })
 
 /** Place of a parameter in the file, by the name in its Schema. */
-const findParameterPath = (params: MiddlewareDefinition.Params | undefined, [first, ...rest]: ReadonlyArray<string>): ReadonlyArray<string> =>
-  first === undefined ? [] : [Object.keys(params ?? {}).find((key) => MiddlewareDefinition.toCamelCase(key) === first) ?? first, ...rest]
+const findParameterPath = (
+  params: MiddlewareDefinition.Params | undefined,
+  [first, ...rest]: ReadonlyArray<string>
+): ReadonlyArray<string> =>
+  first === undefined
+    ? []
+    : [Object.keys(params ?? {}).find((key) => MiddlewareDefinition.toCamelCase(key) === first) ?? first, ...rest]
 
-const toMistake = (params: MiddlewareDefinition.Params | undefined) => ({ message, path }: MiddlewareDefinition.Problem): Mistake =>
-  makeMistake(["params", ...findParameterPath(params, path)], message)
+const toMistake =
+  (params: MiddlewareDefinition.Params | undefined) =>
+  ({ message, path }: MiddlewareDefinition.Problem): Mistake =>
+    makeMistake(["params", ...findParameterPath(params, path)], message)
 
 /** Relative paths of parameters, from the folder of the file. */
 const resolvePaths = (params: MiddlewareDefinition.Params | undefined, folder: string, paths: Path.Path) =>
-  params === undefined ? undefined : Object.fromEntries(Object.entries(params).map(([key, value]) =>
-    [key, typeof value === "string" && /(?:_path|_file|Path|File)$/.test(key) && !paths.isAbsolute(value) ? paths.resolve(folder, value) : value]))
+  params === undefined
+    ? undefined
+    : Object.fromEntries(
+        Object.entries(params).map(([key, value]) => [
+          key,
+          typeof value === "string" && /(?:_path|_file|Path|File)$/.test(key) && !paths.isAbsolute(value)
+            ? paths.resolve(folder, value)
+            : value
+        ])
+      )
 
-const makeOne = Effect.fnUntraced(function*(entry: Entry, folder: string): Effect.fn.Return<Made["middleware"], Mistake, Needs> {
+const makeOne = Effect.fnUntraced(function* (
+  entry: Entry,
+  folder: string
+): Effect.fn.Return<Made["middleware"], Mistake, Needs> {
   const paths = yield* Path.Path
   const params = resolvePaths(entry.params, folder, paths)
   const bundled = BuiltinMiddleware.find(entry.import)
@@ -167,22 +206,31 @@ const makeOne = Effect.fnUntraced(function*(entry: Entry, folder: string): Effec
     const { message, path } = made.failure
     const [id, ...inside] = path.split(".")
     const text = message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
-    return yield* Effect.fail(id === bundled.id ? toMistake(params)({ path: inside, message: text }) : makeMistake(["params"], message))
+    return yield* Effect.fail(
+      id === bundled.id ? toMistake(params)({ path: inside, message: text }) : makeMistake(["params"], message)
+    )
   }
   const named = parse(entry.import)
   if (named === undefined) return yield* Effect.fail(makeUnknownMistake(entry.import))
   const exported = yield* loadExport(named, folder)
   return yield* Effect.mapError(
-    MiddlewareDefinition.fromExport(exported, named.name === "default" ? paths.basename(named.module) : named.name, params),
-    (problem) => problem.path.length === 0 ? makeMistake(["import"], `${entry.import}: ${problem.message}`) : toMistake(params)(problem)
+    MiddlewareDefinition.fromExport(
+      exported,
+      named.name === "default" ? paths.basename(named.module) : named.name,
+      params
+    ),
+    (problem) =>
+      problem.path.length === 0
+        ? makeMistake(["import"], `${entry.import}: ${problem.message}`)
+        : toMistake(params)(problem)
   )
 })
 
 /**
- * Makes the middleware of a file, in its order; the first entry that is wrong is the failure. Modules stay loaded as long as the scope
- * lives.
+ * Makes the middleware of a file, in its order; the first entry that is wrong is the failure. Modules stay loaded as
+ * long as the scope lives.
  */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
   file: ConfigFile.ConfigFile,
   at: ConfigFile.Path = ["middlewares"]
@@ -192,7 +240,9 @@ export const make = Effect.fnUntraced(function*(
     const { tree } = ConfigFile.expand(entry.params, { folder: file.folder })
     const params = Predicate.isObject(tree) && !Array.isArray(tree) ? tree : undefined
     const middleware = yield* makeOne({ import: entry.import, params }, file.folder).pipe(
-      Effect.catch((wrong) => Effect.flatMap(ConfigFile.makeError(file, [...at, index, ...wrong.at], wrong.message), Effect.fail))
+      Effect.catch((wrong) =>
+        Effect.flatMap(ConfigFile.makeError(file, [...at, index, ...wrong.at], wrong.message), Effect.fail)
+      )
     )
     made.push({ middleware, source: `${file.name === "config.yaml" ? "" : `${file.name}: `}${at.join(".")}[${index}]` })
   }
@@ -200,10 +250,13 @@ export const make = Effect.fnUntraced(function*(
 })
 
 /** Makes the middleware of `config.yaml`. */
-export const fromSettings = (entries: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Made>, ConfigError, Needs | Home> =>
+export const fromSettings = (
+  entries: ReadonlyArray<Entry>
+): Effect.Effect<ReadonlyArray<Made>, ConfigError, Needs | Home> =>
   Effect.flatMap(Effect.all([Home, FileSystem.FileSystem]), ([home, fs]) =>
     make(entries, {
       name: "config.yaml",
       folder: home.root,
       text: Effect.orElseSucceed(fs.readFileString(home.config), () => "")
-    }))
+    })
+  )

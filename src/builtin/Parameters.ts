@@ -1,6 +1,6 @@
 /**
- * Parameters of bundled middleware as users write them, in code (camelCase) or in a file (snake_case), decoded by the middleware's own
- * Schema. A wrong one is a line that names the field and the shape that it should have.
+ * Parameters of bundled middleware as users write them, in code (camelCase) or in a file (snake_case), decoded by the
+ * middleware's own Schema. A wrong one is a line that names the field and the shape that it should have.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -30,13 +30,18 @@ export const calls = {
 }
 
 /** {@link read} for parameters that have {@link calls}; `tools` of other calls than those of tools are refused. */
-export const readCalls = <A extends { readonly calls?: string | undefined; readonly tools?: ReadonlyArray<string> | undefined }>(
+export const readCalls = <
+  A extends { readonly calls?: string | undefined; readonly tools?: ReadonlyArray<string> | undefined }
+>(
   id: string,
   schema: Schema.Decoder<A>,
   given: unknown
 ): Result.Result<A, ConfigError> =>
   Result.flatMap(read(id, schema, given), (read) =>
-    read.tools === undefined || read.calls === "tool" ? Result.succeed(read) : Result.fail(makeParameterError(id, "tools", "only for calls of tools: add calls: tool, or remove it")))
+    read.tools === undefined || read.calls === "tool"
+      ? Result.succeed(read)
+      : Result.fail(makeParameterError(id, "tools", "only for calls of tools: add calls: tool, or remove it"))
+  )
 
 /** The error of a parameter that does not go with the others. */
 export const makeParameterError = (id: string, name: string, message: string): ConfigError =>

@@ -11,8 +11,8 @@
  * | `toolOutput` | true | masks tool results before the model and the store see them |
  * | `output` | true | masks answers; they are then shown when they are whole, not while they stream |
  *
- * A finding becomes its kind in brackets: `[EMAIL]`. Numbers of cards and accounts count when their check digits are right. The
- * middleware is closed: where it fails, the call or the run fails.
+ * A finding becomes its kind in brackets: `[EMAIL]`. Numbers of cards and accounts count when their check digits are
+ * right. The middleware is closed: where it fails, the call or the run fails.
  *
  * **Example** (Numbers of customers too)
  *
@@ -94,7 +94,11 @@ const rules: Readonly<Record<typeof Kind.Type, Rule>> = {
   credit_card: { name: "CREDIT_CARD", pattern: /\b\d(?:[ -]?\d){12,18}\b/g, counts: isCard },
   ssn: { name: "SSN", pattern: /\b(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}\b/g },
   ip: { name: "IP", pattern: /\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b/g },
-  phone: { name: "PHONE", pattern: /(?<![\w.])(?<!\d[ .-])(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)[ .-]?)?\d{2,4}[ .-]\d{3,4}[ .-]\d{3,4}(?![\w-])(?![ .]\d)/g }
+  phone: {
+    name: "PHONE",
+    pattern:
+      /(?<![\w.])(?<!\d[ .-])(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)[ .-]?)?\d{2,4}[ .-]\d{3,4}[ .-]\d{3,4}(?![\w-])(?![ .]\d)/g
+  }
 }
 
 /** All kinds, those that others could be a part of last. */
@@ -102,13 +106,21 @@ const order: ReadonlyArray<typeof Kind.Type> = ["email", "iban", "credit_card", 
 
 /** Compiles the rules of some parameters; throws where a pattern is no regular expression. */
 const compileRules = ({ kinds = order, patterns = {} }: Options): ReadonlyArray<Rule> => [
-  ...Object.entries(patterns).map(([name, source]): Rule => ({ name: name.toUpperCase(), pattern: new RegExp(source, "gu") })),
+  ...Object.entries(patterns).map(([name, source]): Rule => ({
+    name: name.toUpperCase(),
+    pattern: new RegExp(source, "gu")
+  })),
   ...order.filter((kind) => kinds.includes(kind)).map((kind) => rules[kind])
 ]
 
-const makeMask = (rules: ReadonlyArray<Rule>) => (text: string): string =>
-  rules.reduce((out, { counts, name, pattern }) =>
-    out.replace(pattern, (found) => counts === undefined || counts(found) ? `[${name}]` : found), text)
+const makeMask =
+  (rules: ReadonlyArray<Rule>) =>
+  (text: string): string =>
+    rules.reduce(
+      (out, { counts, name, pattern }) =>
+        out.replace(pattern, (found) => (counts === undefined || counts(found) ? `[${name}]` : found)),
+      text
+    )
 
 /** A text without the personal data that the parameters name. */
 export const maskText = (text: string, options: Options = {}): string => makeMask(compileRules(options))(text)
@@ -131,7 +143,9 @@ const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
       const text = mask(part.text)
       return text === part.text ? part : Prompt.textPart({ text, options: part.options })
     })
-    return content.every((part, index) => part === message.content[index]) ? message : Prompt.userMessage({ content, options: message.options })
+    return content.every((part, index) => part === message.content[index])
+      ? message
+      : Prompt.userMessage({ content, options: message.options })
   }
   if (message.role === "tool") {
     const content = message.content.map((part) => {
@@ -139,7 +153,9 @@ const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
       const result = maskValue(mask, part.result)
       return JSON.stringify(result) === JSON.stringify(part.result) ? part : Prompt.toolResultPart({ ...part, result })
     })
-    return content.every((part, index) => part === message.content[index]) ? message : Prompt.toolMessage({ content, options: message.options })
+    return content.every((part, index) => part === message.content[index])
+      ? message
+      : Prompt.toolMessage({ content, options: message.options })
   }
   return message
 }
@@ -150,27 +166,37 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
   return Middleware.lifecycle({
     name: "PiiRedaction",
     onFailure: "closed",
-    ...(!input ? {} : {
-      beforeAgent: ({ messages }) => {
-        const last = messages.at(-1)
-        const clean = last === undefined ? undefined : maskMessage(mask, last)
-        return clean === undefined || clean === last ? Middleware.noChanges : Middleware.withModifications({ messages: [...messages.slice(0, -1), clean] })
-      }
-    }),
-    ...(!toolOutput ? {} : {
-      afterTool: ({ llmToolOutput, toolOutput }) => {
-        const given = llmToolOutput ?? toolOutput
-        const clean = maskValue(mask, given)
-        if (JSON.stringify(clean) === JSON.stringify(given)) return Middleware.noChanges
-        return llmToolOutput === undefined ? Middleware.withModifications({ toolOutput: clean }) : Middleware.withModifications({ llmToolOutput: clean })
-      }
-    }),
+    ...(!input
+      ? {}
+      : {
+          beforeAgent: ({ messages }) => {
+            const last = messages.at(-1)
+            const clean = last === undefined ? undefined : maskMessage(mask, last)
+            return clean === undefined || clean === last
+              ? Middleware.noChanges
+              : Middleware.withModifications({ messages: [...messages.slice(0, -1), clean] })
+          }
+        }),
+    ...(!toolOutput
+      ? {}
+      : {
+          afterTool: ({ llmToolOutput, toolOutput }) => {
+            const given = llmToolOutput ?? toolOutput
+            const clean = maskValue(mask, given)
+            if (JSON.stringify(clean) === JSON.stringify(given)) return Middleware.noChanges
+            return llmToolOutput === undefined
+              ? Middleware.withModifications({ toolOutput: clean })
+              : Middleware.withModifications({ llmToolOutput: clean })
+          }
+        }),
     wrapModelCall: (next) => (params) => {
       const messages = input ? params.call.messages.map((message) => maskMessage(mask, message)) : params.call.messages
       const asked = next({ ...params, call: { ...params.call, messages, stream: params.call.stream && !output } })
       if (!output) return asked
       return Effect.map(asked, (answer) => {
-        const parts = answer.response.parts.map((part) => part.type === "text" ? { ...part, text: mask(part.text) } : part)
+        const parts = answer.response.parts.map((part) =>
+          part.type === "text" ? { ...part, text: mask(part.text) } : part
+        )
         return { ...answer, response: withParts(answer.response, parts) }
       })
     }
@@ -182,11 +208,13 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
   Result.flatMap(Parameters.read("pii-redaction", Options, parameters), (options) =>
     Result.try({
       try: () => buildMiddleware(options),
-      catch: (error) => new ConfigError({
-        path: "pii-redaction.patterns",
-        message: `pii-redaction.patterns: ${error instanceof Error ? error.message : String(error)}: give a regular expression`
-      })
-    }))
+      catch: (error) =>
+        new ConfigError({
+          path: "pii-redaction.patterns",
+          message: `pii-redaction.patterns: ${error instanceof Error ? error.message : String(error)}: give a regular expression`
+        })
+    })
+  )
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

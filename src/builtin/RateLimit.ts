@@ -1,6 +1,6 @@
 /**
- * Bounds the number of model calls and tool calls in a time, by the `RateLimiter` of `effect/persistence`: in memory for one process,
- * in Redis for several.
+ * Bounds the number of model calls and tool calls in a time, by the `RateLimiter` of `effect/persistence`: in memory
+ * for one process, in Redis for several.
  *
  * **Details**
  *
@@ -13,13 +13,13 @@
  * | `tools` | all | names of the tools that count |
  * | `onFailure` | `open` | `closed` fails a call that could not be counted |
  *
- * In files it is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`, and `limit`, `exceeded`, `tools` and
- * `on_failure` are as above. Its calls are counted together, in the memory of the process.
+ * In files it is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`, and `limit`,
+ * `exceeded`, `tools` and `on_failure` are as above. Its calls are counted together, in the memory of the process.
  *
  * **Gotchas**
  *
- * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers need none of
- * this: routes keep to the limits that a provider states.
+ * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers
+ * need none of this: routes keep to the limits that a provider states.
  *
  * **Example** (One call an hour)
  *
@@ -54,9 +54,8 @@ import * as Middleware from "../middleware/Middleware.ts"
 import * as Parameters from "./Parameters.ts"
 
 /** The counter by its key: the module of `effect` is loaded by the application that provides one. */
-const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> = Context.Service<RateLimiter.RateLimiter>(
-  "~effect/persistence/RateLimiter"
-)
+const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> =
+  Context.Service<RateLimiter.RateLimiter>("~effect/persistence/RateLimiter")
 
 /** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
 export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
@@ -73,7 +72,7 @@ const countCall = <Context, R>(
   context: Context,
   counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
 ): Effect.Effect<void, ExecutionBlocked, R> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const limiter = yield* counter
     const { delay } = yield* limiter.consume({
       key: `${what}:${key(context)}`,
@@ -82,14 +81,19 @@ const countCall = <Context, R>(
       onExceeded: exceeded === "delay" ? "delay" : "fail"
     })
     if (Duration.isGreaterThan(delay, Duration.zero)) yield* Effect.sleep(delay)
-  }).pipe(Effect.catchTag("RateLimiterError", (error) =>
-    error.reason._tag === "RateLimitExceeded"
-      ? Effect.fail(new ExecutionBlocked({
-        reason: `more than ${limit} ${what} in ${Duration.format(Duration.fromInputUnsafe(window))}`,
-        metadata: { checked_by: "RateLimit", retry_after_ms: Duration.toMillis(error.reason.retryAfter) }
-      }))
-      // A store that cannot count is the wrapper's own failure.
-      : Effect.die(error)))
+  }).pipe(
+    Effect.catchTag("RateLimiterError", (error) =>
+      error.reason._tag === "RateLimitExceeded"
+        ? Effect.fail(
+            new ExecutionBlocked({
+              reason: `more than ${limit} ${what} in ${Duration.format(Duration.fromInputUnsafe(window))}`,
+              metadata: { checked_by: "RateLimit", retry_after_ms: Duration.toMillis(error.reason.retryAfter) }
+            })
+          )
+        : // A store that cannot count is the wrapper's own failure.
+          Effect.die(error)
+    )
+  )
 
 interface ToolOptions extends Options<Middleware.ToolCallContext> {
   readonly tools?: ReadonlyArray<string> | undefined
@@ -102,10 +106,14 @@ const limitModelCalls = <R>(
   Middleware.wrapModelCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
-    wrap: (next, context) => (params) => Effect.andThen(countCall("model calls", options, context, counter), next(params))
+    wrap: (next, context) => (params) =>
+      Effect.andThen(countCall("model calls", options, context, counter), next(params))
   })
 
-const limitToolCalls = <R>(options: ToolOptions, counter: Effect.Effect<RateLimiter.RateLimiter, never, R>): Middleware.WrapToolCall<never, never, R> =>
+const limitToolCalls = <R>(
+  options: ToolOptions,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Middleware.WrapToolCall<never, never, R> =>
   Middleware.wrapToolCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
@@ -116,8 +124,9 @@ const limitToolCalls = <R>(options: ToolOptions, counter: Effect.Effect<RateLimi
   })
 
 /** Bounds model calls. */
-export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
-  limitModelCalls(options, Limiter)
+export const modelCalls = (
+  options: Options<Middleware.CallContext>
+): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> => limitModelCalls(options, Limiter)
 
 /** Bounds calls of tools. */
 export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
@@ -138,12 +147,20 @@ const makeMemoryCounter = (): Effect.Effect<RateLimiter.RateLimiter> => {
     Effect.promise(() => import("effect/persistence/RateLimiter")),
     ({ layerStoreMemory, make }) => Effect.provide(make, layerStoreMemory)
   )
-  return Effect.suspend(() => made === undefined ? Effect.map(make, (limiter) => made ??= limiter) : Effect.succeed(made))
+  return Effect.suspend(() =>
+    made === undefined ? Effect.map(make, (limiter) => (made ??= limiter)) : Effect.succeed(made)
+  )
 }
 
-/** The middleware of parameters of any shape: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and `on_failure`. */
-export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+/**
+ * The middleware of parameters of any shape: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and `on_failure`.
+ */
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.readCalls("rate-limit", Params, parameters), ({ calls, tools, windowSeconds, ...common }) => {
     const options = { ...common, window: Duration.seconds(windowSeconds) }
-    return calls === "tool" ? limitToolCalls({ ...options, tools }, makeMemoryCounter()) : limitModelCalls(options, makeMemoryCounter())
+    return calls === "tool"
+      ? limitToolCalls({ ...options, tools }, makeMemoryCounter())
+      : limitModelCalls(options, makeMemoryCounter())
   })

@@ -8,9 +8,9 @@
  * | `timeToLiveSeconds` | 3600 | time for which an answer is kept |
  * | `storeId` | `hermes_responses` | name of the store |
  *
- * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only whole answers
- * (`stop`, `tool-calls`) are kept; one with files, or with something that looks like a secret, is not. An answer from the store
- * uses no tokens and costs nothing. A store that fails is a warning, and the provider is asked.
+ * Two calls are the same when messages, tools, choice of tools, form of the answer, limits and route are. Only whole
+ * answers (`stop`, `tool-calls`) are kept; one with files, or with something that looks like a secret, is not. An
+ * answer from the store uses no tokens and costs nothing. A store that fails is a warning, and the provider is asked.
  *
  * **Example** (In memory, for a test)
  *
@@ -92,13 +92,21 @@ const Answer = Schema.Struct({
   parts: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)),
   finishReason: Schema.Literals(["stop", "tool-calls"]),
   model: Schema.optional(Schema.String),
-  route: Schema.Struct({ provider: Schema.String, model: Schema.String, apiMode: Schema.String, baseUrl: Schema.optional(Schema.String) })
+  route: Schema.Struct({
+    provider: Schema.String,
+    model: Schema.String,
+    apiMode: Schema.String,
+    baseUrl: Schema.optional(Schema.String)
+  })
 })
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 /** The text to be kept of an answer; undefined where it is not kept. */
-const serializeAnswer = ({ response: { finishReason, model, parts }, route }: Middleware.ModelAnswer): string | undefined => {
+const serializeAnswer = ({
+  response: { finishReason, model, parts },
+  route
+}: Middleware.ModelAnswer): string | undefined => {
   if (finishReason !== "stop" && finishReason !== "tool-calls") return undefined
   if (parts.some(({ type }) => type === "file")) return undefined
   const { apiMode, baseUrl, provider } = route
@@ -130,32 +138,47 @@ const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
 const makeKey = ({ call, route }: Middleware.ModelCallParams, primary: object | undefined): string => {
   const { maxOutputTokens, messages, reasoningEffort, responseFormat, temperature, toolChoice, tools } = call
   const to = route === undefined ? primary : toInfo(route)
-  return Digest.toHex(JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]), 64)
+  return Digest.toHex(
+    JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]),
+    64
+  )
 }
 
-const buildMiddleware = ({ storeId = "hermes_responses", timeToLiveSeconds = 3_600 }: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
+const buildMiddleware = ({
+  storeId = "hermes_responses",
+  timeToLiveSeconds = 3_600
+}: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
   Middleware.wrapModelCall({
     name: "ResponseCache",
     wrap: (next, context) => (params) =>
-      Effect.scoped(Effect.gen(function*() {
-        const { make } = yield* Store
-        const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
-        const primary = context.primary === undefined ? undefined : toInfo(yield* context.primary)
-        const key = new CachedCall(makeKey(params, primary))
-        const warnStoreFailure = (what: string) => (error: unknown) => Effect.logWarning(`The response cache could not be ${what}: ${Faults.describeError(error)}`)
-        const found = yield* store.get(key).pipe(Effect.catch((error) => Effect.as(warnStoreFailure("read")(error), undefined)))
-        const known = found !== undefined && Exit.isSuccess(found) ? parseAnswer(found.value.answer) : undefined
-        if (known !== undefined) return known
-        const answer = yield* next(params)
-        const kept = serializeAnswer(answer)
-        if (kept !== undefined) yield* store.set(key, Exit.succeed({ answer: kept })).pipe(Effect.catch(warnStoreFailure("written")))
-        return answer
-      }))
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { make } = yield* Store
+          const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
+          const primary = context.primary === undefined ? undefined : toInfo(yield* context.primary)
+          const key = new CachedCall(makeKey(params, primary))
+          const warnStoreFailure = (what: string) => (error: unknown) =>
+            Effect.logWarning(`The response cache could not be ${what}: ${Faults.describeError(error)}`)
+          const found = yield* store
+            .get(key)
+            .pipe(Effect.catch((error) => Effect.as(warnStoreFailure("read")(error), undefined)))
+          const known = found !== undefined && Exit.isSuccess(found) ? parseAnswer(found.value.answer) : undefined
+          if (known !== undefined) return known
+          const answer = yield* next(params)
+          const kept = serializeAnswer(answer)
+          if (kept !== undefined)
+            yield* store.set(key, Exit.succeed({ answer: kept })).pipe(Effect.catch(warnStoreFailure("written")))
+          return answer
+        })
+      )
   })
 
 /** The middleware of parameters of any shape. */
-export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall<never, never, Persistence.Persistence>, ConfigError> =>
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.WrapModelCall<never, never, Persistence.Persistence>, ConfigError> =>
   Result.map(Parameters.read("response-cache", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
-export const make = (options: Options = {}): Middleware.WrapModelCall<never, never, Persistence.Persistence> => Result.getOrThrow(fromUnknown(options))
+export const make = (options: Options = {}): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
+  Result.getOrThrow(fromUnknown(options))

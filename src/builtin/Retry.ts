@@ -1,6 +1,6 @@
 /**
- * Repeats model calls and tool calls that failed: the documented way to retry in middleware. `next` of `llmExecution` and
- * `toolExecution` is single use, that of `wrapModelCall` and `wrapToolCall` is not.
+ * Repeats model calls and tool calls that failed: the documented way to retry in middleware. `next` of `llmExecution`
+ * and `toolExecution` is single use, that of `wrapModelCall` and `wrapToolCall` is not.
  *
  * **Details**
  *
@@ -11,15 +11,17 @@
  * | `while` | retryable model errors; every failed tool | says of a failure whether it is worth another call |
  * | `tools` | – | names of the tools whose calls may be repeated; required for tools |
  *
- * In files it is `retry`: `calls` is `model` (default) or `tool`; `times` and `tools` are as above, the others are for code alone.
+ * In files it is `retry`: `calls` is `model` (default) or `tool`; `times` and `tools` are as above, the others are for
+ * code alone.
  *
- * Only a provider's failure (`AiError`) and a tool's (`ToolFailed`) are repeated. A veto, a translation and a policy's failure go up.
+ * Only a provider's failure (`AiError`) and a tool's (`ToolFailed`) are repeated. A veto, a translation and a policy's
+ * failure go up.
  *
  * **Gotchas**
  *
- * A route repeats its own attempts, with keys and `Retry-After`, before a model call fails: this repeats the whole call with all of
- * that. A tool that failed may have changed something: name tools only that can be called twice. The waits count as the wrapper's own
- * time, so that a schedule longer than the deadline of the call ends it.
+ * A route repeats its own attempts, with keys and `Retry-After`, before a model call fails: this repeats the whole call
+ * with all of that. A tool that failed may have changed something: name tools only that can be called twice. The waits
+ * count as the wrapper's own time, so that a schedule longer than the deadline of the call ends it.
  *
  * **Example** (A tool that answers at the second call)
  *
@@ -71,9 +73,11 @@ const backoff = Schedule.exponential("500 millis").pipe(
 )
 
 /** Repeats whole model calls that failed with an `AiError`. */
-export const modelCalls = (
-  { schedule = backoff, times = 2, while: worth = ({ isRetryable }) => isRetryable }: Options<AiError.AiError> = {}
-): Middleware.WrapModelCall =>
+export const modelCalls = ({
+  schedule = backoff,
+  times = 2,
+  while: worth = ({ isRetryable }) => isRetryable
+}: Options<AiError.AiError> = {}): Middleware.WrapModelCall =>
   Middleware.wrapModelCall({
     name: "Retry",
     wrap: (next) => (params) =>
@@ -81,24 +85,40 @@ export const modelCalls = (
   })
 
 /** Repeats calls of the named tools that failed with a `ToolFailed`. */
-export const toolCalls = (
-  { schedule = backoff, times = 2, tools, while: worth = () => true }: Options<ToolFailed> & { readonly tools: ReadonlyArray<string> }
-): Middleware.WrapToolCall =>
+export const toolCalls = ({
+  schedule = backoff,
+  times = 2,
+  tools,
+  while: worth = () => true
+}: Options<ToolFailed> & { readonly tools: ReadonlyArray<string> }): Middleware.WrapToolCall =>
   Middleware.wrapToolCall({
     name: "Retry",
-    wrap: (next, { toolName }) => (args) =>
-      tools.includes(toolName)
-        ? Effect.retry(next(args), { schedule, times, while: (failure) => failure instanceof ToolFailed && worth(failure) })
-        : next(args)
+    wrap:
+      (next, { toolName }) =>
+      (args) =>
+        tools.includes(toolName)
+          ? Effect.retry(next(args), {
+              schedule,
+              times,
+              while: (failure) => failure instanceof ToolFailed && worth(failure)
+            })
+          : next(args)
   })
 
 const Params = Schema.Struct({ ...Parameters.calls, times: Schema.optional(Parameters.NotNegative) })
 
 /** The middleware of parameters of any shape: `calls`, `tools` and `times`. */
-export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
-  Result.flatMap(Parameters.readCalls("retry", Params, parameters), ({ calls, times, tools }): ReturnType<typeof fromUnknown> => {
-    if (calls !== "tool") return Result.succeed(modelCalls({ times }))
-    return tools === undefined
-      ? Result.fail(Parameters.makeParameterError("retry", "tools", "missing: name the tools whose calls may be repeated"))
-      : Result.succeed(toolCalls({ times, tools }))
-  })
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+  Result.flatMap(
+    Parameters.readCalls("retry", Params, parameters),
+    ({ calls, times, tools }): ReturnType<typeof fromUnknown> => {
+      if (calls !== "tool") return Result.succeed(modelCalls({ times }))
+      return tools === undefined
+        ? Result.fail(
+            Parameters.makeParameterError("retry", "tools", "missing: name the tools whose calls may be repeated")
+          )
+        : Result.succeed(toolCalls({ times, tools }))
+    }
+  )

@@ -10,8 +10,8 @@
  * | `operatingSystem` | none | |
  * | `shell` | `SHELL` of the environment | |
  *
- * Nothing is added when no value is known, when there is no system prompt, and when it is there already. The prompt that the session
- * keeps does not change.
+ * Nothing is added when no value is known, when there is no system prompt, and when it is there already. The prompt
+ * that the session keeps does not change.
  *
  * **Example** (A sandbox)
  *
@@ -53,15 +53,28 @@ const marker = "# Runtime environment"
 const fillTemplate = (template: string, values: Readonly<Record<string, string | undefined>>): string | undefined => {
   let isKnown = false
   const lines = template.split("\n").filter((line) => {
-    const names = Array.from(line.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name).filter((name) => Object.hasOwn(values, name))
+    const names = Array.from(line.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name).filter((name) =>
+      Object.hasOwn(values, name)
+    )
     const known = names.every((name) => values[name] !== undefined && values[name] !== "")
     isKnown ||= names.length > 0 && known
     return known
   })
-  return isKnown ? lines.join("\n").replaceAll(/\{(\w+)\}/g, (whole, name: string) => Object.hasOwn(values, name) ? values[name] ?? whole : whole) : undefined
+  return isKnown
+    ? lines
+        .join("\n")
+        .replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
+          Object.hasOwn(values, name) ? (values[name] ?? whole) : whole
+        )
+    : undefined
 }
 
-const buildMiddleware = ({ operatingSystem, shell, template = defaultTemplate, workingDirectory }: Options): Middleware.LifecycleMiddleware => {
+const buildMiddleware = ({
+  operatingSystem,
+  shell,
+  template = defaultTemplate,
+  workingDirectory
+}: Options): Middleware.LifecycleMiddleware => {
   /** System messages by the one they were made of: each run of a session has the same. */
   const made = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
   return Middleware.lifecycle({

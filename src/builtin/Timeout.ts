@@ -3,19 +3,21 @@
  *
  * **Details**
  *
- * - {@link attempts}: one request to a provider. It fails as a broken connection does, so that the route tries again or the next one is
- *   taken.
+ * - {@link attempts}: one request to a provider. It fails as a broken connection does, so that the route tries again or
+ *   the next one is taken.
  * - {@link modelCalls}: the whole model call with retries and fallbacks.
  * - {@link toolCalls}: the tool's result is an error for the model.
  *
- * In files it is `timeout`: `seconds`, `calls` (`attempt`, `model`, which is the default, or `tool`) and, for tools, `tools`.
+ * In files it is `timeout`: `seconds`, `calls` (`attempt`, `model`, which is the default, or `tool`) and, for tools,
+ * `tools`.
  *
- * The call below is interrupted. An `AiError` has the reason `NetworkError`, a tool's failure is a `ToolFailed` of its handler.
+ * The call below is interrupted. An `AiError` has the reason `NetworkError`, a tool's failure is a `ToolFailed` of its
+ * handler.
  *
  * **Gotchas**
  *
- * An interrupted tool may have changed something. `timeout` of a registered tool and `stale_timeout_seconds` of a route stay as they
- * are: whichever is shorter ends the call.
+ * An interrupted tool may have changed something. `timeout` of a registered tool and `stale_timeout_seconds` of a route
+ * stay as they are: whichever is shorter ends the call.
  *
  * **Example** (No tool takes longer than ten seconds)
  *
@@ -62,8 +64,13 @@ const makeTimeoutError = (what: string, duration: Duration.Input, url: string | 
 export const attempts = ({ duration }: Options): Middleware.LlmExecution =>
   Middleware.llmExecution({
     name: "Timeout",
-    wrap: (next, { baseUrl, provider }) => (request) =>
-      Effect.timeoutOrElse(next(request), { duration, orElse: () => Effect.fail(makeTimeoutError(`the request to ${provider}`, duration, baseUrl)) })
+    wrap:
+      (next, { baseUrl, provider }) =>
+      (request) =>
+        Effect.timeoutOrElse(next(request), {
+          duration,
+          orElse: () => Effect.fail(makeTimeoutError(`the request to ${provider}`, duration, baseUrl))
+        })
   })
 
 /** Bounds each whole model call. */
@@ -71,18 +78,35 @@ export const modelCalls = ({ duration }: Options): Middleware.WrapModelCall =>
   Middleware.wrapModelCall({
     name: "Timeout",
     wrap: (next) => (params) =>
-      Effect.timeoutOrElse(next(params), { duration, orElse: () => Effect.fail(makeTimeoutError("the model call", duration, params.route?.baseUrl)) })
+      Effect.timeoutOrElse(next(params), {
+        duration,
+        orElse: () => Effect.fail(makeTimeoutError("the model call", duration, params.route?.baseUrl))
+      })
   })
 
 /** Bounds each call of a tool: of all tools, or of the named ones. */
-export const toolCalls = ({ duration, tools }: Options & { readonly tools?: ReadonlyArray<string> | undefined }): Middleware.WrapToolCall =>
+export const toolCalls = ({
+  duration,
+  tools
+}: Options & { readonly tools?: ReadonlyArray<string> | undefined }): Middleware.WrapToolCall =>
   Middleware.wrapToolCall({
     name: "Timeout",
-    wrap: (next, { toolName }) => (args) =>
-      tools !== undefined && !tools.includes(toolName) ? next(args) : Effect.timeoutOrElse(next(args), {
-        duration,
-        orElse: () => Effect.fail(new ToolFailed({ tool: toolName, phase: "handler", message: `timed out after ${Duration.format(Duration.fromInputUnsafe(duration))}` }))
-      })
+    wrap:
+      (next, { toolName }) =>
+      (args) =>
+        tools !== undefined && !tools.includes(toolName)
+          ? next(args)
+          : Effect.timeoutOrElse(next(args), {
+              duration,
+              orElse: () =>
+                Effect.fail(
+                  new ToolFailed({
+                    tool: toolName,
+                    phase: "handler",
+                    message: `timed out after ${Duration.format(Duration.fromInputUnsafe(duration))}`
+                  })
+                )
+            })
   })
 
 const Params = Schema.Struct({
@@ -97,5 +121,9 @@ export const fromUnknown = (
 ): Result.Result<Middleware.LlmExecution | Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.readCalls("timeout", Params, parameters), ({ calls, seconds, tools }) => {
     const duration = Duration.seconds(seconds)
-    return calls === "attempt" ? attempts({ duration }) : calls === "tool" ? toolCalls({ duration, tools }) : modelCalls({ duration })
+    return calls === "attempt"
+      ? attempts({ duration })
+      : calls === "tool"
+        ? toolCalls({ duration, tools })
+        : modelCalls({ duration })
   })

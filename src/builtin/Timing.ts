@@ -46,25 +46,37 @@ const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddlewar
         const model: Sum = { count: 0, millis: 0 }
         const tools = new Map<string, Sum>()
         const measureCall = <A, E, R>(what: string, sum: Sum, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-          Effect.flatMap(Clock.currentTimeMillis, (from) => Effect.ensuring(effect, Effect.flatMap(Clock.currentTimeMillis, (to) => {
-            sum.count++
-            sum.millis += to - from
-            return slowMillis !== undefined && to - from > slowMillis ? Effect.logWarning(`${what} took ${to - from} ms`) : Effect.void
-          })))
+          Effect.flatMap(Clock.currentTimeMillis, (from) =>
+            Effect.ensuring(
+              effect,
+              Effect.flatMap(Clock.currentTimeMillis, (to) => {
+                sum.count++
+                sum.millis += to - from
+                return slowMillis !== undefined && to - from > slowMillis
+                  ? Effect.logWarning(`${what} took ${to - from} ms`)
+                  : Effect.void
+              })
+            )
+          )
         const methods: Middleware.Methods = {
           wrapModelCall: (next) => (params) => measureCall("a model call", model, next(params)),
-          wrapToolCall: (next, { toolName }) => (args) => {
-            const sum = tools.get(toolName) ?? { count: 0, millis: 0 }
-            tools.set(toolName, sum)
-            return measureCall(`the tool ${toolName}`, sum, next(args))
-          },
-          afterAgent: ({ stopReason }) => Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            const each = Array.from(tools, ([name, { count, millis }]) => `${name} ${count}× ${millis} ms`)
-            const line = Effect.logInfo(`run ${run.turnId} ended (${stopReason}) after ${now - started} ms: model ${model.count}× ${model.millis} ms` +
-              (each.length === 0 ? "" : `, ${each.join(", ")}`))
-            // Whoever adds this middleware asks for its line, whatever the level of the program is.
-            return Effect.provideService(line, References.MinimumLogLevel, "Info")
-          })
+          wrapToolCall:
+            (next, { toolName }) =>
+            (args) => {
+              const sum = tools.get(toolName) ?? { count: 0, millis: 0 }
+              tools.set(toolName, sum)
+              return measureCall(`the tool ${toolName}`, sum, next(args))
+            },
+          afterAgent: ({ stopReason }) =>
+            Effect.flatMap(Clock.currentTimeMillis, (now) => {
+              const each = Array.from(tools, ([name, { count, millis }]) => `${name} ${count}× ${millis} ms`)
+              const line = Effect.logInfo(
+                `run ${run.turnId} ended (${stopReason}) after ${now - started} ms: model ${model.count}× ${model.millis} ms` +
+                  (each.length === 0 ? "" : `, ${each.join(", ")}`)
+              )
+              // Whoever adds this middleware asks for its line, whatever the level of the program is.
+              return Effect.provideService(line, References.MinimumLogLevel, "Info")
+            })
         }
         return methods
       })

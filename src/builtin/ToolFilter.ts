@@ -1,5 +1,6 @@
 /**
- * Keeps a model from calling some tools: their calls are taken out of its answers, and refused wherever else they come from.
+ * Keeps a model from calling some tools: their calls are taken out of its answers, and refused wherever else they come
+ * from.
  *
  * **Details**
  *
@@ -9,8 +10,8 @@
  * | `allow` | all | when given, only these are called |
  * | `feedback` | none | text for the model after a call was removed; the run then goes on |
  *
- * A call that is removed gets an error as its result. A run whose answer has no call left ends, unless there is `feedback`. The filter is
- * closed: if it fails, the call is refused.
+ * A call that is removed gets an error as its result. A run whose answer has no call left ends, unless there is
+ * `feedback`. The filter is closed: if it fails, the call is refused.
  *
  * **Example** (Without shell commands)
  *
@@ -48,14 +49,18 @@ const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.Li
     afterModel: ({ messages, parsedResponse }) => {
       const toolCalls = parsedResponse.toolCalls.filter(({ name }) => isAllowed(name))
       if (toolCalls.length === parsedResponse.toolCalls.length) return Middleware.noChanges
-      const told = feedback === undefined ? {} : {
-        forceContinue: true,
-        messages: [...messages, Prompt.userMessage({ content: [Prompt.textPart({ text: feedback })] })]
-      }
+      const told =
+        feedback === undefined
+          ? {}
+          : {
+              forceContinue: true,
+              messages: [...messages, Prompt.userMessage({ content: [Prompt.textPart({ text: feedback })] })]
+            }
       return Middleware.withModifications({ parsedResponse: { ...parsedResponse, toolCalls }, ...told })
     },
     // Names that were repaired since, and calls that scripts and plugins make.
-    beforeTool: ({ toolName }) => isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
+    beforeTool: ({ toolName }) =>
+      isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
   })
 }
 

@@ -1,8 +1,10 @@
 /**
- * `hermes acp`: the agent for editors that speak the Agent Client Protocol, over stdin and stdout, until the editor hangs up.
+ * `hermes acp`: the agent for editors that speak the Agent Client Protocol, over stdin and stdout, until the editor
+ * hangs up.
  *
- * Each session has a runtime of its own, made for its directory: the files of that project count once the folder is trusted, and the MCP
- * servers that the editor names run beside those of the settings. stdout belongs to the protocol; whatever else is printed goes to stderr.
+ * Each session has a runtime of its own, made for its directory: the files of that project count once the folder is
+ * trusted, and the MCP servers that the editor names run beside those of the settings. stdout belongs to the protocol;
+ * whatever else is printed goes to stderr.
  *
  * Source: Agent Client Protocol, `hermes-product.md` §1.1 and §2.2.
  */
@@ -12,13 +14,19 @@ import * as Command from "effect/cli/Command"
 import * as CommandSettings from "./CommandSettings.ts"
 import { Output } from "./ProgramOutput.ts"
 
-const serveEditor = Effect.fn("hermes acp")(function*() {
-  const { protect, streams } = yield* Output
-  const { stdin } = yield* Stdio.Stdio
-  yield* protect
-  const [AcpAgent, AcpSessions] = yield* Effect.promise(() => Promise.all([import("../server/acp/AcpAgent.ts"), import("./AcpSessions.ts")]))
-  const host = yield* AcpSessions.make
-  yield* AcpAgent.serve(host, { input: stdin, write: (text) => streams.answer.write(text) })
-}, Effect.scoped, CommandSettings.provide)
+const serveEditor = Effect.fn("hermes acp")(
+  function* () {
+    const { protect, streams } = yield* Output
+    const { stdin } = yield* Stdio.Stdio
+    yield* protect
+    const [AcpAgent, AcpSessions] = yield* Effect.promise(() =>
+      Promise.all([import("../server/acp/AcpAgent.ts"), import("./AcpSessions.ts")])
+    )
+    const host = yield* AcpSessions.make
+    yield* AcpAgent.serve(host, { input: stdin, write: (text) => streams.answer.write(text) })
+  },
+  Effect.scoped,
+  CommandSettings.provide
+)
 
 export const command = Command.make("acp", {}, serveEditor)

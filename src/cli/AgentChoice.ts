@@ -29,12 +29,15 @@ export interface AgentFilePlace {
 }
 
 /** The agent files that have a name; those of the user come first. Only their names are read. */
-export const namedAgentFiles = Effect.gen(function*() {
+export const namedAgentFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
   const found: Array<AgentFilePlace> = []
-  for (const [folder, source] of [[paths.join(home.root, "agents"), "user"], [paths.join(getWorkingDirectory(), FolderTrust.ownParts.agents), "project"]] as const) {
+  for (const [folder, source] of [
+    [paths.join(home.root, "agents"), "user"],
+    [paths.join(getWorkingDirectory(), FolderTrust.ownParts.agents), "project"]
+  ] as const) {
     const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
     for (const file of names.filter(isYaml).toSorted()) {
       const name = file.replace(/\.ya?ml$/, "")
@@ -45,19 +48,25 @@ export const namedAgentFiles = Effect.gen(function*() {
 })
 
 /** The path that a reference means: a path, or a name. */
-export const resolveReference = Effect.fnUntraced(function*(reference: string) {
+export const resolveReference = Effect.fnUntraced(function* (reference: string) {
   const paths = yield* Path.Path
   if (isYaml(reference) || /[\\/]/.test(reference)) return paths.resolve(getWorkingDirectory(), reference)
   const known = yield* namedAgentFiles
   const named = known.find(({ name }) => name === reference)
-  return named?.path ?? (yield* makeUnknownNameFailure("agent", SafeText.toLine(reference), { known: known.map(({ name }) => name), list: "hermes agents list" }))
+  return (
+    named?.path ??
+    (yield* makeUnknownNameFailure("agent", SafeText.toLine(reference), {
+      known: known.map(({ name }) => name),
+      list: "hermes agents list"
+    }))
+  )
 })
 
 /** Home directory, environment and trust of folders. */
 export const layer = Layer.provideMerge(FolderTrust.layer, surroundings)
 
 /** Asks once whether the folder of a file is trusted, where somebody can answer. */
-const promptForTrust = Effect.fnUntraced(function*(path: string) {
+const promptForTrust = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust.FolderTrust
@@ -69,7 +78,7 @@ const promptForTrust = Effect.fnUntraced(function*(path: string) {
 })
 
 /** Reads the agent file that `--agent` means. `attended`: the user can be asked to trust its folder. */
-export const choose = Effect.fnUntraced(function*(reference: string, attended: boolean) {
+export const choose = Effect.fnUntraced(function* (reference: string, attended: boolean) {
   const { terminal } = yield* Output
   const path = yield* resolveReference(reference)
   if (attended && terminal.input) yield* promptForTrust(path)

@@ -23,11 +23,26 @@ const withDashes = (token: string): string => {
 
 /** Short flags in one word that end in `letter`: the others of them, or undefined when this is no such word. */
 const splitShortFlags = (token: string, letter: string): ReadonlyArray<string> | undefined =>
-  /^-[A-Za-z]+$/.test(token) && token.endsWith(letter) ? Array.from(token.slice(1, -1), (other) => `-${other}`) : undefined
+  /^-[A-Za-z]+$/.test(token) && token.endsWith(letter)
+    ? Array.from(token.slice(1, -1), (other) => `-${other}`)
+    : undefined
 
-/** Flags without a value, and those whose value is part of the same token here. Every other one takes the next token. */
+/**
+ * Flags without a value, and those whose value is part of the same token here. Every other one takes the next token.
+ */
 const switches: ReadonlySet<string> = new Set([
-  "--accept-hooks", "--continue", "--help", "--ignore-rules", "--ignore-user-config", "--oneshot", "--pass-session-id", "--quiet", "--safe-mode", "--verbose", "--version", "--yolo"
+  "--accept-hooks",
+  "--continue",
+  "--help",
+  "--ignore-rules",
+  "--ignore-user-config",
+  "--oneshot",
+  "--pass-session-id",
+  "--quiet",
+  "--safe-mode",
+  "--verbose",
+  "--version",
+  "--yolo"
 ])
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)
@@ -50,7 +65,9 @@ const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /** True where the word behind `--oneshot` is its prompt: no other one is given. */
 const isPrompt = (given: ReadonlyArray<string>, next: string | undefined, commands: ReadonlyArray<string>): boolean =>
-  next !== undefined && !next.startsWith("-") && !commands.includes(next) &&
+  next !== undefined &&
+  !next.startsWith("-") &&
+  !commands.includes(next) &&
   !given.some((token) => /^--query(?:[-_]file)?(?:=|$)/.test(token) || /^-[A-Za-z]*q$/.test(token))
 
 /** `commands` are the words that a `-c` before them does not swallow. */
@@ -62,7 +79,10 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
     const token = given[index] ?? ""
     const next = given[index + 1]
     const query = token === "--query" ? [] : splitShortFlags(token, "q")
-    const script = token === "--oneshot-prompt" || token === "--oneshot" && isPrompt(given, next, commands) ? [] : splitShortFlags(token, "z")
+    const script =
+      token === "--oneshot-prompt" || (token === "--oneshot" && isPrompt(given, next, commands))
+        ? []
+        : splitShortFlags(token, "z")
     const resumed = token === "--continue" ? [] : splitShortFlags(token, "c")
     if (query !== undefined && next !== undefined) {
       out.push(...query, `--query=${next}`)
@@ -76,7 +96,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
     } else {
       const flag = token.startsWith("--") ? withDashes(token) : token
       const named = flag === "--resume" && out.includes("batch") ? "--resume=latest" : flag
-      out.push(...named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : [], named)
+      out.push(...(named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : []), named)
     }
   }
   const asked = withPrompt(out)
@@ -84,11 +104,18 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
 }
 
 /** The words `help` and `version` in the place of a command, as the flags that they stand for. */
-export const expandCommandWords = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const expandCommandWords = (
+  argv: ReadonlyArray<string>,
+  commands: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const [word, ...rest] = argv
   if (word === "version" && rest.length === 0) return ["--version"]
   if (word !== "help") return argv
   const [command] = rest
   // Another word is taken for a command, so that the answer names those that there are.
-  return command === undefined || command.startsWith("-") ? ["--help", ...rest] : commands.includes(command) ? [...rest, "--help"] : rest
+  return command === undefined || command.startsWith("-")
+    ? ["--help", ...rest]
+    : commands.includes(command)
+      ? [...rest, "--help"]
+      : rest
 }

@@ -12,8 +12,10 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
 
-const makeIntegerFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
-const makeNumberFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
+const makeIntegerFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const makeNumberFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
 const makeChoiceFlag = <const Names extends ReadonlyArray<string>>(name: string, names: Names, description: string) =>
   Flags.takeLast(Flag.Literals(name, names), description)
 
@@ -32,9 +34,17 @@ export const runFlags = {
   ...RunLimits.makeFlags("row", "Seed of toolset draws (the run's name) and of models"),
   format: makeChoiceFlag("format", ["sharegpt", "atif", "both"], "Form of the merged trajectories (sharegpt)"),
   keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Keep rows without reasoning in any turn"),
-  reasoningEffort: makeChoiceFlag("reasoning-effort", ["minimal", "low", "medium", "high", "xhigh"], "Reasoning effort of the model"),
+  reasoningEffort: makeChoiceFlag(
+    "reasoning-effort",
+    ["minimal", "low", "medium", "high", "xhigh"],
+    "Reasoning effort of the model"
+  ),
   reasoningDisabled: Flags.makeSwitch("reasoning-disabled", "Ask for no reasoning, and keep rows without"),
-  ephemeralSystemPrompt: Flags.makeText("ephemeral-system-prompt", "TEXT", "Added to the system prompt, not saved in rows"),
+  ephemeralSystemPrompt: Flags.makeText(
+    "ephemeral-system-prompt",
+    "TEXT",
+    "Added to the system prompt, not saved in rows"
+  ),
   prefillMessagesFile: Flags.makeText("prefill-messages-file", "PATH", "Example messages of every call (JSON array)"),
   apiKey: Flags.makeText("api-key", "KEY", "Key of the model; better a variable: others see this"),
   providersAllowed: Flags.makeText("providers-allowed", "A,B", "OpenRouter: only these providers"),
@@ -63,44 +73,63 @@ const loadReports = Effect.promise(() => import("./BatchReports.ts"))
 const run = Command.make("run", runFlags, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
   Command.withDescription("Run the agent on every row of a dataset; with --resume, go on with a run"),
   Command.withExamples([
-    { command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first", description: "Begin a run" },
-    { command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first --resume", description: "Run what is missing or failed" }
+    {
+      command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first",
+      description: "Begin a run"
+    },
+    {
+      command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first --resume",
+      description: "Run what is missing or failed"
+    }
   ])
 )
 
 const directory = Argument.String("run").pipe(Argument.withDescription("Directory of a run, or its name in data/"))
 const json = Flags.makeSwitch("json", "Print JSON")
 
-const stats = Command.make("stats", { directory, json }, (flags) => Effect.flatMap(loadReports, ({ showStatistics }) => showStatistics(flags))).pipe(
-  Command.withDescription("Show rows, exits, tools, reasoning, tokens and cost of a run")
-)
-const merge = Command.make("merge", {
-  directory,
-  keepWithoutReasoning: Flags.makeSwitch("keep-without-reasoning", "Take the rows in that were discarded for their reasoning")
-}, (flags) => Effect.flatMap(loadReports, ({ merge }) => merge(flags))).pipe(
-  Command.withDescription("Write the merged files and the statistics again from the rows")
-)
-const show = Command.make("show", {
-  directory,
-  row: Argument.String("row").pipe(Argument.withDescription("Id or index of a row")),
-  json
-}, (flags) => Effect.flatMap(loadReports, ({ show }) => show(flags))).pipe(Command.withDescription("Show one row: its turns, calls, times and error"))
-const diff = Command.make("diff", {
-  directory,
-  other: Argument.String("other").pipe(Argument.withDescription("Directory or name of another run")),
-  json
-}, (flags) => Effect.flatMap(loadReports, ({ diff }) => diff(flags))).pipe(Command.withDescription("Compare two runs row by row"))
-const view = Command.make("view", {
-  directory,
-  port: makeIntegerFlag("port", "N", "Port on 127.0.0.1; default: any that is free")
-}, (flags) => Effect.flatMap(loadReports, ({ view }) => view(flags))).pipe(
-  Command.withDescription("Serve the studio on the sessions of a run, until Ctrl+C")
-)
+const stats = Command.make("stats", { directory, json }, (flags) =>
+  Effect.flatMap(loadReports, ({ showStatistics }) => showStatistics(flags))
+).pipe(Command.withDescription("Show rows, exits, tools, reasoning, tokens and cost of a run"))
+const merge = Command.make(
+  "merge",
+  {
+    directory,
+    keepWithoutReasoning: Flags.makeSwitch(
+      "keep-without-reasoning",
+      "Take the rows in that were discarded for their reasoning"
+    )
+  },
+  (flags) => Effect.flatMap(loadReports, ({ merge }) => merge(flags))
+).pipe(Command.withDescription("Write the merged files and the statistics again from the rows"))
+const show = Command.make(
+  "show",
+  { directory, row: Argument.String("row").pipe(Argument.withDescription("Id or index of a row")), json },
+  (flags) => Effect.flatMap(loadReports, ({ show }) => show(flags))
+).pipe(Command.withDescription("Show one row: its turns, calls, times and error"))
+const diff = Command.make(
+  "diff",
+  {
+    directory,
+    other: Argument.String("other").pipe(Argument.withDescription("Directory or name of another run")),
+    json
+  },
+  (flags) => Effect.flatMap(loadReports, ({ diff }) => diff(flags))
+).pipe(Command.withDescription("Compare two runs row by row"))
+const view = Command.make(
+  "view",
+  { directory, port: makeIntegerFlag("port", "N", "Port on 127.0.0.1; default: any that is free") },
+  (flags) => Effect.flatMap(loadReports, ({ view }) => view(flags))
+).pipe(Command.withDescription("Serve the studio on the sessions of a run, until Ctrl+C"))
 
 /** Flags of `hermes batch compress`. */
 export const compressFlags = {
   input: Argument.String("input").pipe(Argument.withDescription("File of trajectories, or a directory of such files")),
-  output: Flags.makeText("output", "PATH", "File or directory to write; default: beside the input, with -compressed", "o"),
+  output: Flags.makeText(
+    "output",
+    "PATH",
+    "File or directory to write; default: beside the input, with -compressed",
+    "o"
+  ),
   targetTokens: makeIntegerFlag("target-tokens", "N", "Tokens of a trajectory (15250)"),
   summaryTokens: makeIntegerFlag("summary-tokens", "N", "Tokens of a summary (750)"),
   protectLast: makeIntegerFlag("protect-last", "N", "Turns at the end that stay as they are (4)"),
@@ -116,9 +145,13 @@ export const compressFlags = {
 export type CompressFlags = Flags.Parsed<Omit<typeof compressFlags, "input">> & { readonly input: string }
 
 const compress = Command.make("compress", compressFlags, (flags) =>
-  Effect.flatMap(Effect.promise(() => import("./BatchCompress.ts")), ({ compress }) => compress(flags))).pipe(
-  Command.withDescription("Shorten trajectories to a token target by summaries of their middle")
-)
+  Effect.flatMap(
+    Effect.promise(() => import("./BatchCompress.ts")),
+    ({ compress }) => compress(flags)
+  )
+).pipe(Command.withDescription("Shorten trajectories to a token target by summaries of their middle"))
 
 /** The command. */
-export const command = Command.make("batch").pipe(Command.withSubcommands([run, stats, merge, show, diff, view, compress]))
+export const command = Command.make("batch").pipe(
+  Command.withSubcommands([run, stats, merge, show, diff, view, compress])
+)

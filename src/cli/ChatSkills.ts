@@ -1,6 +1,6 @@
 /**
- * Skills that the user chooses for a conversation: `--skills` of `hermes chat`, and `/skills`, `/skill NAME` and `/NAME` of a session. The
- * text of a chosen skill goes before the user's own words, in the same message.
+ * Skills that the user chooses for a conversation: `--skills` of `hermes chat`, and `/skills`, `/skill NAME` and
+ * `/NAME` of a session. The text of a chosen skill goes before the user's own words, in the same message.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -24,9 +24,15 @@ const maxStacked = 5
 export const commandNames = ["skills", "skill"]
 
 /** Texts of skills, each once, in their order. */
-const readSkillTexts = (skills: SkillStore, names: ReadonlyArray<string>, session: string): Effect.Effect<string, SkillRefused> =>
+const readSkillTexts = (
+  skills: SkillStore,
+  names: ReadonlyArray<string>,
+  session: string
+): Effect.Effect<string, SkillRefused> =>
   Effect.map(
-    Effect.forEach(Array.from(new Set(names)), (name) => Effect.map(skills.view(name, { session }), SkillText.renderMessage)),
+    Effect.forEach(Array.from(new Set(names)), (name) =>
+      Effect.map(skills.view(name, { session }), SkillText.renderMessage)
+    ),
     (texts) => texts.join("\n\n")
   )
 
@@ -39,7 +45,9 @@ export const preloadSkills = (
   const names = given.flatMap(Flags.splitNames)
   return names.length === 0
     ? Effect.undefined
-    : Effect.mapError(readSkillTexts(skills, names, session), ({ message }) => makeUsageFailure(`--skills: ${SafeText.toLine(message)}`))
+    : Effect.mapError(readSkillTexts(skills, names, session), ({ message }) =>
+        makeUsageFailure(`--skills: ${SafeText.toLine(message)}`)
+      )
 }
 
 /** A prompt with the text of skills before it. */
@@ -49,7 +57,10 @@ export const withSkills = (text: string | undefined, prompt: RunInput["prompt"])
 }
 
 /** Takes further skills from the beginning of an argument: `/b /c do it`. */
-const splitStackedSkills = (argument: string, known: ReadonlySet<string>): { readonly names: ReadonlyArray<string>; readonly text: string } => {
+const splitStackedSkills = (
+  argument: string,
+  known: ReadonlySet<string>
+): { readonly names: ReadonlyArray<string>; readonly text: string } => {
   const names: Array<string> = []
   let text = argument
   while (names.length < maxStacked - 1) {
@@ -62,31 +73,63 @@ const splitStackedSkills = (argument: string, known: ReadonlySet<string>): { rea
 }
 
 /** Sends the text of skills, and what the user typed behind their names. */
-const sendSkills = Effect.fnUntraced(function*(skills: SkillStore, name: string, argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+const sendSkills = Effect.fnUntraced(function* (
+  skills: SkillStore,
+  name: string,
+  argument: string,
+  dialog: Dialog
+): Effect.fn.Return<Next> {
   const { skills: known } = yield* skills.catalogue
   const { names, text } = splitStackedSkills(argument, new Set(known.map((skill) => skill.name)))
   const { session } = yield* dialog.live.state
   return yield* readSkillTexts(skills, [name, ...names], session.id).pipe(
-    Effect.map((found): Next => ({ _tag: "Send", prompt: `${found}\n\n${text === "" ? "Follow the skill above." : text}` })),
-    Effect.catch(({ message }) => Effect.sync(() => {
-      printError(dialog, new Error(message))
-      return stay
-    }))
+    Effect.map((found): Next => ({
+      _tag: "Send",
+      prompt: `${found}\n\n${text === "" ? "Follow the skill above." : text}`
+    })),
+    Effect.catch(({ message }) =>
+      Effect.sync(() => {
+        printError(dialog, new Error(message))
+        return stay
+      })
+    )
   )
 })
 
-const showSkills = (skills: SkillStore): DialogCommand["run"] => (_, dialog) =>
-  Effect.map(Effect.all([skills.catalogue, Effect.orElseSucceed(skills.proposals.list, () => [])]), ([{ problems, skills }, waiting]) => {
-    const rows = skills.map(({ facts, name, path }) => [SafeText.toLine(`/${skills.filter((other) => other.name === name).length > 1 ? `skill ${path}` : name}`), SafeText.toLine(facts.description)] as const)
-    printLines(
-      dialog,
-      ...rows.length === 0 ? ["No skills. Install one with `hermes skills install`."] : UsageText.renderPairs(rows),
-      ...problems.length === 0 ? [] : [dialog.screen.asidePaint.text(`${problems.length} left out: see \`hermes skills check\``, "yellow")],
-      ...waiting.length === 0 ? [] : [dialog.screen.asidePaint.text(`${waiting.length} proposed by reviews: see \`hermes skills proposed\``, "yellow")],
-      ""
+const showSkills =
+  (skills: SkillStore): DialogCommand["run"] =>
+  (_, dialog) =>
+    Effect.map(
+      Effect.all([skills.catalogue, Effect.orElseSucceed(skills.proposals.list, () => [])]),
+      ([{ problems, skills }, waiting]) => {
+        const rows = skills.map(
+          ({ facts, name, path }) =>
+            [
+              SafeText.toLine(`/${skills.filter((other) => other.name === name).length > 1 ? `skill ${path}` : name}`),
+              SafeText.toLine(facts.description)
+            ] as const
+        )
+        printLines(
+          dialog,
+          ...(rows.length === 0
+            ? ["No skills. Install one with `hermes skills install`."]
+            : UsageText.renderPairs(rows)),
+          ...(problems.length === 0
+            ? []
+            : [dialog.screen.asidePaint.text(`${problems.length} left out: see \`hermes skills check\``, "yellow")]),
+          ...(waiting.length === 0
+            ? []
+            : [
+                dialog.screen.asidePaint.text(
+                  `${waiting.length} proposed by reviews: see \`hermes skills proposed\``,
+                  "yellow"
+                )
+              ]),
+          ""
+        )
+        return stay
+      }
     )
-    return stay
-  })
 
 /** The commands of skills; a skill that is made later is reached by `/skill NAME`. */
 export const makeCommands = (skills: SkillStore): Effect.Effect<ReadonlyArray<DialogCommand>> =>

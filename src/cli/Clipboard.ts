@@ -1,7 +1,7 @@
 /**
- * The clipboard of this machine, by the program that the system has for it: `pbcopy`, `clip.exe`, `wl-copy`, `xclip`, `xsel` for a text, which
- * goes to its standard input; `pngpaste`, `wl-paste`, `xclip` for a picture, which comes from its standard output. A program that is not
- * installed, fails or takes longer than {@link patience} counts as none.
+ * The clipboard of this machine, by the program that the system has for it: `pbcopy`, `clip.exe`, `wl-copy`, `xclip`,
+ * `xsel` for a text, which goes to its standard input; `pngpaste`, `wl-paste`, `xclip` for a picture, which comes from
+ * its standard output. A program that is not installed, fails or takes longer than {@link patience} counts as none.
  *
  * A terminal that knows OSC 52 needs none of them for a text; `/copy` does both. No terminal hands on a picture.
  *
@@ -23,7 +23,10 @@ import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 export interface Clipboard {
   /** Gives the text to a program; undefined where there is none. */
   readonly put: (text: string) => Effect.Effect<string | undefined>
-  /** Puts the picture that stands on it into a file that lives as long as the scope of the clipboard; undefined where there is none. */
+  /**
+   * Puts the picture that stands on it into a file that lives as long as the scope of the clipboard; undefined where
+   * there is none.
+   */
   readonly picture: Effect.Effect<string | undefined>
   /** True where the terminal is one of `tmux`. */
   readonly isInTmux: boolean
@@ -62,9 +65,11 @@ const signature = [0x89, 0x50, 0x4e, 0x47]
 
 /** The PNG that a program writes; undefined for anything else. */
 const readPicture = ({ args, name }: ClipboardProgram) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { spawn } = yield* ChildProcessSpawner
-    const { exitCode, stdout } = yield* spawn(ChildProcess.make(yield* TrustedPrograms.find(name), args, { stdin: "ignore", stderr: "ignore" }))
+    const { exitCode, stdout } = yield* spawn(
+      ChildProcess.make(yield* TrustedPrograms.find(name), args, { stdin: "ignore", stderr: "ignore" })
+    )
     let size = 0
     const pieces = yield* Stream.runCollect(Stream.takeWhile(stdout, (piece) => (size += piece.length) <= mostBytes))
     if (size > mostBytes || (yield* exitCode) !== 0) return undefined
@@ -74,31 +79,49 @@ const readPicture = ({ args, name }: ClipboardProgram) =>
       return at + piece.length
     }, 0)
     return signature.every((byte, at) => bytes[at] === byte) ? bytes : undefined
-  }).pipe(Effect.scoped, Effect.timeoutOption(patience), Effect.map(Option.getOrUndefined), Effect.orElseSucceed(() => undefined))
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutOption(patience),
+    Effect.map(Option.getOrUndefined),
+    Effect.orElseSucceed(() => undefined)
+  )
 
 const copyWithProgram = ({ args, name }: ClipboardProgram, text: string) =>
   Effect.all([ChildProcessSpawner, TrustedPrograms.find(name)]).pipe(
     Effect.flatMap(([{ exitCode }, program]) =>
-      exitCode(ChildProcess.make(program, args, { stdin: Stream.make(new TextEncoder().encode(text)), stdout: "ignore", stderr: "ignore" }))),
-      Effect.timeoutOption(patience),
-      Effect.map((code) => Option.isSome(code) && code.value === 0),
-      Effect.orElseSucceed(() => false)
-    )
+      exitCode(
+        ChildProcess.make(program, args, {
+          stdin: Stream.make(new TextEncoder().encode(text)),
+          stdout: "ignore",
+          stderr: "ignore"
+        })
+      )
+    ),
+    Effect.timeoutOption(patience),
+    Effect.map((code) => Option.isSome(code) && code.value === 0),
+    Effect.orElseSucceed(() => false)
+  )
 
 /** Makes the clipboard; files of pictures go with the scope. */
-export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path | Scope.Scope> = Effect.gen(function*() {
+export const make: Effect.Effect<
+  Clipboard,
+  never,
+  ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path | Scope.Scope
+> = Effect.gen(function* () {
   const context = yield* Effect.context<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Scope.Scope>()
   const { process } = yield* Environment
   const isSet = (name: string): boolean => (process[name] ?? "") !== ""
   const isUseful = ({ variable }: ClipboardProgram): boolean => variable === undefined || isSet(variable)
   const useful = programs.filter(isUseful)
-  const copyText = Effect.fnUntraced(function*(text: string) {
+  const copyText = Effect.fnUntraced(function* (text: string) {
     for (const program of useful) if (yield* copyWithProgram(program, text)) return program.name
     return undefined
   }, Effect.provideContext(context))
   let pictures = 0
-  const folder = yield* Effect.cached(FileSystem.FileSystem.use((files) => files.makeTempDirectoryScoped({ prefix: "hermes-picture-" })))
-  const picture = Effect.gen(function*() {
+  const folder = yield* Effect.cached(
+    FileSystem.FileSystem.use((files) => files.makeTempDirectoryScoped({ prefix: "hermes-picture-" }))
+  )
+  const picture = Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     for (const program of picturePrograms.filter(isUseful)) {
@@ -110,7 +133,9 @@ export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environ
     }
     return undefined
   }).pipe(
-    Effect.catch((error) => Effect.as(Effect.logWarning(`the picture on the clipboard cannot be kept: ${error.message}`), undefined)),
+    Effect.catch((error) =>
+      Effect.as(Effect.logWarning(`the picture on the clipboard cannot be kept: ${error.message}`), undefined)
+    ),
     Effect.provideContext(context)
   )
   return { put: (text) => copyText(text), picture, isInTmux: isSet("TMUX") }

@@ -1,9 +1,9 @@
 /**
  * Agents of submissions, on the machine that submits and on the runner that has them.
  *
- * A runner makes a runtime of its own settings, with those of the submission over them, and keeps it while runs ask for it. All of its
- * runtimes share one store of sessions, and the marks of keys. What it cannot have (a key, a tool) is a failure of the run, in one line
- * with the name of its machine.
+ * A runner makes a runtime of its own settings, with those of the submission over them, and keeps it while runs ask for
+ * it. All of its runtimes share one store of sessions, and the marks of keys. What it cannot have (a key, a tool) is a
+ * failure of the run, in one line with the name of its machine.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,11 +30,20 @@ import { hermes } from "./Hermes.ts"
 import { Program, type Service as ProgramService, type Start } from "./Program.ts"
 
 /** Keeps the agent of this machine's settings for the runners, and returns its digest. */
-export const storeSubmittedAgent = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
+export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
   const fs = yield* FileSystem.FileSystem
   const { prefillMessagesFile: path } = settings
-  const prefill = path === undefined ? undefined : yield* Effect.mapError(fs.readFileString(path), (error) =>
-    new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${describeReason(error)}` }))
+  const prefill =
+    path === undefined
+      ? undefined
+      : yield* Effect.mapError(
+          fs.readFileString(path),
+          (error) =>
+            new ConfigError({
+              path: "prefill_messages_file",
+              message: `prefill_messages_file: ${path}: ${describeReason(error)}`
+            })
+        )
   return yield* SubmittedAgent.storeContent(yield* SubmittedAgent.buildContent(settings, agentFile, prefill))
 })
 
@@ -56,15 +65,23 @@ export interface SharedServices {
 }
 
 /** Tools that a submission names and this runner has not, as a refusal. */
-export const refuseUnknown = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { services, settings }: AgentRuntime) {
-  const { unknown: [first] } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
+export const refuseUnknown = Effect.fnUntraced(function* (
+  names: ReadonlyArray<string>,
+  { services, settings }: AgentRuntime
+) {
+  const {
+    unknown: [first]
+  } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
   if (first !== undefined) {
-    return yield* new ConfigError({ path: "tools", message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here` })
+    return yield* new ConfigError({
+      path: "tools",
+      message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here`
+    })
   }
 })
 
 /** Makes the function that opens the agent of a submission by its digest, or the runner's own. */
-export const make = Effect.fnUntraced(function*(own: Values, { script, store, surroundings }: SharedServices) {
+export const make = Effect.fnUntraced(function* (own: Values, { script, store, surroundings }: SharedServices) {
   const program = yield* Program
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -75,39 +92,70 @@ export const make = Effect.fnUntraced(function*(own: Values, { script, store, su
   const makeRuntimeLayer = (settings: Values, start: Pick<Start, "agentFile" | "unconfigured"> = {}) =>
     program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
-  const buildRuntime = Effect.fnUntraced(function*(digest: string) {
-    const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
-    const path = paths.join(folder, `${digest}.json`)
-    if (prefill !== undefined) {
-      yield* Effect.mapError(Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)), (error) =>
-        new ConfigError({ path, message: `${path}: ${describeReason(error)}` }))
-    }
-    const { settings } = yield* Config.load({
-      ...options,
-      flags: [...options.flags ?? [], ...flags, { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }]
-    })
-    const opened: AgentRuntime = { services: yield* Layer.build(makeRuntimeLayer(settings, { agentFile })), settings, agentFile }
-    return opened
-  }, Effect.mapError((error: ConfigError | ClusterError) => new ConfigError({
-    path: "cluster",
-    message: `runner on ${PostgresLeases.hostOfProcess()}: ${error.message.split("\n", 1)[0] ?? ""}`
-  })))
+  const buildRuntime = Effect.fnUntraced(
+    function* (digest: string) {
+      const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
+      const path = paths.join(folder, `${digest}.json`)
+      if (prefill !== undefined) {
+        yield* Effect.mapError(
+          Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)),
+          (error) => new ConfigError({ path, message: `${path}: ${describeReason(error)}` })
+        )
+      }
+      const { settings } = yield* Config.load({
+        ...options,
+        flags: [
+          ...(options.flags ?? []),
+          ...flags,
+          { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }
+        ]
+      })
+      const opened: AgentRuntime = {
+        services: yield* Layer.build(makeRuntimeLayer(settings, { agentFile })),
+        settings,
+        agentFile
+      }
+      return opened
+    },
+    Effect.mapError(
+      (error: ConfigError | ClusterError) =>
+        new ConfigError({
+          path: "cluster",
+          message: `runner on ${PostgresLeases.hostOfProcess()}: ${error.message.split("\n", 1)[0] ?? ""}`
+        })
+    )
+  )
 
   const runtimes = yield* RcMap.make({ lookup: buildRuntime, idleTimeToLive: "5 minutes" })
   // A submission may name the model, so that a runner without one is of use; a run that names none is refused.
-  const missing = script === undefined ? ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment }) : undefined
-  const mine: AgentRuntime = { services: yield* Layer.build(makeRuntimeLayer(own, { unconfigured: "standIn" })), settings: own, agentFile: undefined }
-  const ofRunner: Effect.Effect<AgentRuntime, ConfigError> = missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
-  const open = (digest: string | undefined) => digest === undefined ? ofRunner : RcMap.get(runtimes, digest)
+  const missing =
+    script === undefined
+      ? ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment })
+      : undefined
+  const mine: AgentRuntime = {
+    services: yield* Layer.build(makeRuntimeLayer(own, { unconfigured: "standIn" })),
+    settings: own,
+    agentFile: undefined
+  }
+  const ofRunner: Effect.Effect<AgentRuntime, ConfigError> =
+    missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
+  const open = (digest: string | undefined) => (digest === undefined ? ofRunner : RcMap.get(runtimes, digest))
 
   /** The agent of a turn, with the tools that its file names. */
   const ofTurn: DurableRun.AgentOpener = (digest) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const opened = yield* open(digest)
       const { agentFile, services, settings } = opened
-      const names = agentFile?.tools === undefined ? settings.toolsets : [...agentFile.tools, ...agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : []]
+      const names =
+        agentFile?.tools === undefined
+          ? settings.toolsets
+          : [...agentFile.tools, ...(agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : [])]
       yield* refuseUnknown(names, opened)
-      const { selection } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
+      const { selection } = Toolsets.choose(
+        names,
+        yield* Context.get(services, ToolRegistry).list,
+        settings.disabledToolsets
+      )
       return { services, tools: selection }
     })
   return { open, ofTurn, mine, agent: Context.get(mine.services, Agent) }

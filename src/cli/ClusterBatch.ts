@@ -1,8 +1,9 @@
 /**
- * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner does it in its own
- * directory, by the agent of the submission.
+ * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner does
+ * it in its own directory, by the agent of the submission.
  *
- * An attempt has one name, so a batch run that is interrupted and resumed finds the rows that the runners did meanwhile.
+ * An attempt has one name, so a batch run that is interrupted and resumed finds the rows that the runners did
+ * meanwhile.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -30,7 +31,10 @@ import * as ClusterAgents from "./ClusterAgents.ts"
 /** Kind of the requests. */
 export const kind = "batch row"
 
-/** Versions of the form of a row that are read; another one is refused. The second has seeds and limits, and is for rows that have one. */
+/**
+ * Versions of the form of a row that are read; another one is refused. The second has seeds and limits, and is for rows
+ * that have one.
+ */
 const formVersions = [1, 2] as const
 
 const Input = Schema.Struct({
@@ -38,7 +42,12 @@ const Input = Schema.Struct({
   /** Digest of the agent of the submission. */
   agent: Schema.String,
   run: Schema.String,
-  row: Schema.Struct({ id: Schema.String, index: Schema.Int, digest: Schema.String, fields: Schema.Record(Schema.String, Schema.Unknown) }),
+  row: Schema.Struct({
+    id: Schema.String,
+    index: Schema.Int,
+    digest: Schema.String,
+    fields: Schema.Record(Schema.String, Schema.Unknown)
+  }),
   attempt: Schema.Int,
   goesOn: Schema.Boolean,
   prefix: Schema.String,
@@ -50,7 +59,9 @@ const Input = Schema.Struct({
   ephemeralSystemPrompt: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
   timeoutSeconds: Schema.optionalKey(Schema.Finite),
-  budget: Schema.optionalKey(Schema.Struct({ tokens: Schema.optionalKey(Schema.Int), dollars: Schema.optionalKey(Schema.Finite) })),
+  budget: Schema.optionalKey(
+    Schema.Struct({ tokens: Schema.optionalKey(Schema.Int), dollars: Schema.optionalKey(Schema.Finite) })
+  ),
   seed: Schema.optionalKey(Schema.Int),
   needsReasoning: Schema.Boolean,
   withAtif: Schema.Boolean,
@@ -60,64 +71,108 @@ const decodeInput = Schema.decodeUnknownEffect(Schema.fromJsonString(Input))
 
 const toFailedOutcome = (error: unknown): Cluster.Outcome => ({
   status: "failed",
-  message: error instanceof Error ? error.message.split("\n", 1)[0] ?? error.name : String(error),
+  message: error instanceof Error ? (error.message.split("\n", 1)[0] ?? error.name) : String(error),
   isPassing: false
 })
 
 /** A row that a runner could not do now. */
-class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFailed")("RowFailed", { message: Schema.String }) {}
+class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFailed")("RowFailed", {
+  message: Schema.String
+}) {}
 
 /** Reads a row of the form that this version knows. */
-const readInput = Effect.fnUntraced(function*(input: string) {
+const readInput = Effect.fnUntraced(function* (input: string) {
   const { version } = Json.readFields(Json.parseOrKeep(input))
   if (!formVersions.some((known) => known === version)) {
-    return yield* new BatchRow.RowRefused({ message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners` })
+    return yield* new BatchRow.RowRefused({
+      message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners`
+    })
   }
-  return yield* Effect.mapError(decodeInput(input), ({ message }) => new BatchRow.RowRefused({ message: message.replace(/\s+/gu, " ") }))
+  return yield* Effect.mapError(
+    decodeInput(input),
+    ({ message }) => new BatchRow.RowRefused({ message: message.replace(/\s+/gu, " ") })
+  )
 })
 
-/** Does a row by the agent of its submission, in a directory below `folder`; what fails is decided about by the batch. */
-export const makeRowHandler = (
-  open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
-  around: Context.Context<FileSystem.FileSystem | Path.Path>,
-  folder: string
-): Cluster.Handler => ({ input, starts }) =>
-  Effect.gen(function*() {
-    const { agent, attempt, batch, budget, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, seed, timeoutSeconds, toolsets, version: _, ...rest } = yield* readInput(input)
-    const opened = yield* open(agent)
-    yield* ClusterAgents.refuseUnknown(toolsets, opened)
-    const work = BatchRow.run({ ...row, file: run, line: 0 }, { number: attempt, goesOn: goesOn || starts > 1 }, {
-      ...rest,
-      directory: `${folder}/${run}`,
-      sessionPrefix: prefix,
-      ephemeralSystemPrompt,
-      maxIterations,
-      budget,
-      seedOf: seed === undefined ? undefined : () => seed,
-      toolsetsOf: () => toolsets,
-      batchOf: () => batch,
-      prepare: () => Effect.void
-    }).pipe(Effect.provideContext(Context.merge(around, opened.services)))
-    const result = yield* timeoutSeconds === undefined ? work : Effect.timeoutOrElse(work, {
-      duration: Duration.seconds(timeoutSeconds),
-      orElse: () => Effect.fail(new RowFailed({ message: `the row took longer than its limit of ${timeoutSeconds} s` }))
-    })
-    return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
-  }).pipe(
-    Effect.catch((error) =>
-      Effect.succeed<Cluster.Outcome>({ ...toFailedOutcome(error), ...BatchRow.decideOnFailure(error) === "retry" ? { isPassing: true } : {} })),
-    Effect.scoped
-  )
+/**
+ * Does a row by the agent of its submission, in a directory below `folder`; what fails is decided about by the batch.
+ */
+export const makeRowHandler =
+  (
+    open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
+    around: Context.Context<FileSystem.FileSystem | Path.Path>,
+    folder: string
+  ): Cluster.Handler =>
+  ({ input, starts }) =>
+    Effect.gen(function* () {
+      const {
+        agent,
+        attempt,
+        batch,
+        budget,
+        ephemeralSystemPrompt,
+        goesOn,
+        maxIterations,
+        prefix,
+        row,
+        run,
+        seed,
+        timeoutSeconds,
+        toolsets,
+        version: _,
+        ...rest
+      } = yield* readInput(input)
+      const opened = yield* open(agent)
+      yield* ClusterAgents.refuseUnknown(toolsets, opened)
+      const work = BatchRow.run(
+        { ...row, file: run, line: 0 },
+        { number: attempt, goesOn: goesOn || starts > 1 },
+        {
+          ...rest,
+          directory: `${folder}/${run}`,
+          sessionPrefix: prefix,
+          ephemeralSystemPrompt,
+          maxIterations,
+          budget,
+          seedOf: seed === undefined ? undefined : () => seed,
+          toolsetsOf: () => toolsets,
+          batchOf: () => batch,
+          prepare: () => Effect.void
+        }
+      ).pipe(Effect.provideContext(Context.merge(around, opened.services)))
+      const result = yield* timeoutSeconds === undefined
+        ? work
+        : Effect.timeoutOrElse(work, {
+            duration: Duration.seconds(timeoutSeconds),
+            orElse: () =>
+              Effect.fail(new RowFailed({ message: `the row took longer than its limit of ${timeoutSeconds} s` }))
+          })
+      return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
+    }).pipe(
+      Effect.catch((error) =>
+        Effect.succeed<Cluster.Outcome>({
+          ...toFailedOutcome(error),
+          ...(BatchRow.decideOnFailure(error) === "retry" ? { isPassing: true } : {})
+        })
+      ),
+      Effect.scoped
+    )
 
-const toRowResult = ({ isPassing, message = "the row failed", output, status }: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
-  if (status === "failed") return Effect.fail(isPassing === true ? new RowFailed({ message }) : new BatchRow.RowRefused({ message }))
+const toRowResult = ({
+  isPassing,
+  message = "the row failed",
+  output,
+  status
+}: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
+  if (status === "failed")
+    return Effect.fail(isPassing === true ? new RowFailed({ message }) : new BatchRow.RowRefused({ message }))
   const value = Json.readFields(Option.getOrUndefined(Json.parse(output ?? "")))
   const { costUsd, discarded, fields, tokens } = value
   return Effect.succeed({
     fields: Json.readFields(fields),
-    ...typeof costUsd === "number" ? { costUsd } : {},
-    ...typeof tokens === "number" ? { tokens } : {},
-    ...typeof discarded === "string" ? { discarded } : {}
+    ...(typeof costUsd === "number" ? { costUsd } : {}),
+    ...(typeof tokens === "number" ? { tokens } : {}),
+    ...(typeof discarded === "string" ? { discarded } : {})
   })
 }
 
@@ -132,7 +187,7 @@ export interface Submission {
 }
 
 /** Makes the function that has rows done by the runners of a cluster, as long as the scope lives. */
-export const makeRowSubmitter = Effect.fnUntraced(function*(
+export const makeRowSubmitter = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   { agentFile, directory, rowTimeout, runName, settings }: Submission
 ) {
@@ -143,7 +198,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function*(
   // Two runs of one name in different directories are two runs.
   const prefix = `batch-${runName}-${Digest.toHex(directory, 8)}`
   const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
-  const look = Effect.gen(function*() {
+  const look = Effect.gen(function* () {
     for (const [id, outcome] of yield* outcomes(Array.from(waiting.keys()))) {
       const deferred = waiting.get(id)
       if (deferred !== undefined) yield* Deferred.succeed(deferred, outcome)
@@ -156,15 +211,15 @@ export const makeRowSubmitter = Effect.fnUntraced(function*(
     Effect.forkScoped
   )
   const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const id = `${prefix}/${row.id}/${attempt.number}`
       const seed = options.seedOf?.(row)
       const { dollars, tokens } = options.budget ?? {}
-      const budget = { ...tokens === undefined ? {} : { tokens }, ...dollars === undefined ? {} : { dollars } }
+      const budget = { ...(tokens === undefined ? {} : { tokens }), ...(dollars === undefined ? {} : { dollars }) }
       const input: typeof Input.Encoded = {
         version: seed === undefined && options.budget === undefined ? 1 : 2,
         agent,
-        ...rowTimeout === undefined ? {} : { timeoutSeconds: rowTimeout },
+        ...(rowTimeout === undefined ? {} : { timeoutSeconds: rowTimeout }),
         run: runName,
         row: { id: row.id, index: row.index, digest: row.digest, fields: row.fields },
         attempt: attempt.number,
@@ -175,18 +230,30 @@ export const makeRowSubmitter = Effect.fnUntraced(function*(
         disabledToolsets: options.disabledToolsets,
         batch: options.batchOf(row),
         knownTools: options.knownTools,
-        ...options.ephemeralSystemPrompt === undefined ? {} : { ephemeralSystemPrompt: options.ephemeralSystemPrompt },
-        ...options.maxIterations === undefined ? {} : { maxIterations: options.maxIterations },
-        ...options.budget === undefined ? {} : { budget },
-        ...seed === undefined ? {} : { seed },
+        ...(options.ephemeralSystemPrompt === undefined
+          ? {}
+          : { ephemeralSystemPrompt: options.ephemeralSystemPrompt }),
+        ...(options.maxIterations === undefined ? {} : { maxIterations: options.maxIterations }),
+        ...(options.budget === undefined ? {} : { budget }),
+        ...(seed === undefined ? {} : { seed }),
         needsReasoning: options.needsReasoning,
         withAtif: options.withAtif,
         keepsWorkspaces: options.keepsWorkspaces
       }
-      const known = yield* submit({ id, batch: `batch ${runName}`, kind, sessionId: BatchRow.makeRowSessionId(row, attempt, prefix), retries: 0, input: JSON.stringify(input) })
+      const known = yield* submit({
+        id,
+        batch: `batch ${runName}`,
+        kind,
+        sessionId: BatchRow.makeRowSessionId(row, attempt, prefix),
+        retries: 0,
+        input: JSON.stringify(input)
+      })
       if (known !== undefined) return yield* toRowResult(known)
       const ended = yield* Deferred.make<Cluster.Outcome>()
-      yield* Effect.acquireRelease(Effect.sync(() => waiting.set(id, ended)), () => Effect.sync(() => waiting.delete(id)))
+      yield* Effect.acquireRelease(
+        Effect.sync(() => waiting.set(id, ended)),
+        () => Effect.sync(() => waiting.delete(id))
+      )
       return yield* Effect.flatMap(Deferred.await(ended), toRowResult)
     }).pipe(Effect.scoped)
   return submitRow

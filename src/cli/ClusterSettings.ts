@@ -19,12 +19,20 @@ import { hermes } from "./Hermes.ts"
 /** Address of the database, or the line that says how to give one. */
 export const requireDatabaseUrl = ({ cluster: { databaseUrl } }: Values): Effect.Effect<Redacted.Redacted, Failure> =>
   databaseUrl === undefined
-    ? Effect.fail(makeUsageFailure("cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"))
+    ? Effect.fail(
+        makeUsageFailure(
+          "cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"
+        )
+      )
     : Effect.succeed(databaseUrl)
 
-/** A database that cannot be used is bad input where its address or version is, and work that was not done otherwise. */
+/**
+ * A database that cannot be used is bad input where its address or version is, and work that was not done otherwise.
+ */
 export const toClusterFailure = ({ message }: ClusterError): Failure =>
-  /cluster\.database_url|newer version|of version|refuses the login|does not answer/.test(message) ? makeUsageFailure(message) : makeWorkFailure(message)
+  /cluster\.database_url|newer version|of version|refuses the login|does not answer/.test(message)
+    ? makeUsageFailure(message)
+    : makeWorkFailure(message)
 
 /** Settings that cannot be read are told of by the command itself. */
 const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOptions(flags))).pipe(
@@ -32,18 +40,26 @@ const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOpti
   Effect.catch(() => Effect.provide(Settings, Config.layerFromFile()))
 )
 
-const jobsOfFile = Layer.unwrap(Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database))))
+const jobsOfFile = Layer.unwrap(
+  Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database)))
+)
 
 const makeClusterJobs = (url: Redacted.Redacted): Layer.Layer<CronJobs.CronJobs, Failure> =>
-  Layer.unwrap(Effect.map(
-    Effect.promise(() => Promise.all([import("../cluster/ClusterJobs.ts"), import("../cluster/ClusterDatabase.ts")])),
-    ([jobs, database]) => Layer.provide(jobs.layer, database.layer(url, 3))
-  )).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(toClusterFailure(error)))))
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => Promise.all([import("../cluster/ClusterJobs.ts"), import("../cluster/ClusterDatabase.ts")])),
+      ([jobs, database]) => Layer.provide(jobs.layer, database.layer(url, 3))
+    )
+  ).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(toClusterFailure(error)))))
 
 /** The scheduled jobs: those of the home directory, or of the cluster where the settings say so. */
-export const scheduledJobs = Layer.unwrap(Effect.gen(function*() {
-  const settings = yield* lenient
-  const jobs: Layer.Layer<CronJobs.CronJobs, Failure, FileSystem.FileSystem | Home | Path.Path> =
-    settings.cluster.runsCron ? makeClusterJobs(yield* requireDatabaseUrl(settings)) : jobsOfFile
-  return jobs
-}))
+export const scheduledJobs = Layer.unwrap(
+  Effect.gen(function* () {
+    const settings = yield* lenient
+    const jobs: Layer.Layer<CronJobs.CronJobs, Failure, FileSystem.FileSystem | Home | Path.Path> = settings.cluster
+      .runsCron
+      ? makeClusterJobs(yield* requireDatabaseUrl(settings))
+      : jobsOfFile
+    return jobs
+  })
+)

@@ -33,7 +33,7 @@ const formatSuggestion = (word: string, known: ReadonlyArray<string>, prefix = "
 }
 
 const listFlagNames = (doc: HelpDoc): ReadonlyArray<string> =>
-  [...doc.flags, ...doc.inheritedFlags ?? [], ...doc.globalFlags ?? []].map(({ name }) => name)
+  [...doc.flags, ...(doc.inheritedFlags ?? []), ...(doc.globalFlags ?? [])].map(({ name }) => name)
 
 const listCommandNames = (doc: HelpDoc): ReadonlyArray<string> =>
   (doc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
@@ -55,11 +55,13 @@ const fractions: ReadonlyMap<string, string> = new Map([["run-budget", "a number
 
 const describeWrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : `<${option}>`
-  const wanted = fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : formatExpectation(expected))
+  const wanted =
+    fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : formatExpectation(expected))
   return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" is invalid: expected ${wanted}`
 }
 
-const describePromptHint = (text: string): string => `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
+const describePromptHint = (text: string): string =>
+  `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
 
 const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
   switch (error._tag) {
@@ -81,8 +83,8 @@ const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, pat
 }
 
 /**
- * Error text for an invalid command line: one line for a flag or a value, three for a command that does not exist and has a
- * likely correction. No usage dump.
+ * Error text for an invalid command line: one line for a flag or a value, three for a command that does not exist and
+ * has a likely correction. No usage dump.
  */
 const formatUsageError = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
@@ -91,7 +93,8 @@ const formatUsageError = (
 ): string => {
   const path = commandPath.join(" ")
   const [first] = errors
-  if (first?._tag !== "UnknownSubcommand") return first === undefined ? "" : ErrorLine.render(describeUsageError(first, doc, path))
+  if (first?._tag !== "UnknownSubcommand")
+    return first === undefined ? "" : ErrorLine.render(describeUsageError(first, doc, path))
   const commands = listCommandNames(doc)
   const suggestion = formatSuggestion(first.subcommand, commands)
   if (suggestion === "" && path === "hermes") return ErrorLine.render(describePromptHint(first.subcommand))
@@ -112,7 +115,9 @@ const versionFlag = GlobalFlag.Action({
     Flag.withDefault(false)
   ),
   run: (_, { command, version }) =>
-    Effect.flatMap(CliOutput.Presenter, (presenter) => presenter.present({ _tag: "Version", name: command.name, version }))
+    Effect.flatMap(CliOutput.Presenter, (presenter) =>
+      presenter.present({ _tag: "Version", name: command.name, version })
+    )
 })
 
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalFlag.Completions] })
@@ -124,7 +129,9 @@ const makePresenter = (
   present: (event) => {
     switch (event._tag) {
       case "Help":
-        return Effect.sync(() => streams.answer.write(`${HelpText.render(event.helpDoc, event.commandPath[1], canColor)}\n`))
+        return Effect.sync(() =>
+          streams.answer.write(`${HelpText.render(event.helpDoc, event.commandPath[1], canColor)}\n`)
+        )
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":
@@ -133,12 +140,15 @@ const makePresenter = (
   }
 })
 
-/** Maps a failure of the parser to an exit code: a command line that means nothing was presented, help that was asked for too. */
+/**
+ * Maps a failure of the parser to an exit code: a command line that means nothing was presented, help that was asked
+ * for too.
+ */
 const toExitCode = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
 /** A first word that is no command of the program may be one of a plugin. */
-const runPluginCommand = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
+const runPluginCommand = Effect.fnUntraced(function* ([word = "", ...args]: ReadonlyArray<string>) {
   if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
   const { run } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
   return yield* run(word, args, commandNames)
@@ -148,9 +158,12 @@ const runPluginCommand = Effect.fnUntraced(function*([word = "", ...args]: Reado
 export type ProgramServices = Command.Environment | Output | Program
 
 /** Runs a command line and returns its exit code; errors are on stderr. */
-export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> => Secrets.provideRegistry(runCommandLine(argv))
+export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> =>
+  Secrets.provideRegistry(runCommandLine(argv))
 
-const runCommandLine = Effect.fnUntraced(function*(argv: ReadonlyArray<string>): Effect.fn.Return<number, never, ProgramServices> {
+const runCommandLine = Effect.fnUntraced(function* (
+  argv: ReadonlyArray<string>
+): Effect.fn.Return<number, never, ProgramServices> {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
   const given = ArgumentOrder.expandCommandWords(argv, commandNames)
@@ -160,7 +173,9 @@ const runCommandLine = Effect.fnUntraced(function*(argv: ReadonlyArray<string>):
     Effect.provideService(CliOutput.Presenter, makePresenter(output, capabilities)),
     Effect.as(0)
   )
-  return yield* Effect.flatMap(runPluginCommand(given), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
+  return yield* Effect.flatMap(runPluginCommand(given), (code) =>
+    code === undefined ? own : Effect.succeed(code)
+  ).pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)

@@ -37,7 +37,7 @@ const renderValue = (value: unknown, { json }: AsJson): Effect.Effect<string> =>
 }
 
 /** Prints the settings that are in effect; what has none is said on stderr. */
-const showAll = Effect.fn("hermes config show")(function*(form: AsJson) {
+const showAll = Effect.fn("hermes config show")(function* (form: AsJson) {
   const { values, warnings } = yield* Edit.readAllSettings(Flags.toConfigOptions(yield* hermes))
   yield* printWarnings(warnings)
   yield* printLine(yield* renderValue(values, form))
@@ -47,27 +47,42 @@ const show = Command.make("show", { json }, showAll).pipe(
   Command.withDescription("Show all settings in effect, secrets masked")
 )
 
-const path = Command.make("path", {}, () => Effect.provide(Effect.flatMap(Home, ({ config }) => printLine(config)), Home.layer)).pipe(
-  Command.withDescription("Print the path of config.yaml")
-)
+const path = Command.make("path", {}, () =>
+  Effect.provide(
+    Effect.flatMap(Home, ({ config }) => printLine(config)),
+    Home.layer
+  )
+).pipe(Command.withDescription("Print the path of config.yaml"))
 
-const envPath = Command.make("env-path", {}, () => Effect.provide(Effect.flatMap(Home, ({ env }) => printLine(env)), Home.layer)).pipe(
-  Command.withDescription("Print the path of the .env file")
-)
+const envPath = Command.make("env-path", {}, () =>
+  Effect.provide(
+    Effect.flatMap(Home, ({ env }) => printLine(env)),
+    Home.layer
+  )
+).pipe(Command.withDescription("Print the path of the .env file"))
 
 const failUnknownKey = (key: string) =>
-  Effect.flatMap(Edit.findNearestKey(key), (meant) => Effect.fail(makeUnknownNameFailure("setting", key, { meant, list: "hermes config show" })))
+  Effect.flatMap(Edit.findNearestKey(key), (meant) =>
+    Effect.fail(makeUnknownNameFailure("setting", key, { meant, list: "hermes config show" }))
+  )
 
 /** Prints one value; one that is not set is a failure. */
-const get = Command.make("get", { key, json }, Effect.fn("hermes config get")(function*({ json, key }) {
-  const found = yield* Edit.get(key)
-  if (Option.isNone(found)) return yield* (yield* Edit.isKnown(key)) ? makeWorkFailure(`${key} is not set`) : failUnknownKey(key)
-  yield* printWarnings(yield* Edit.listUnsupported(key, found.value))
-  yield* printLine(yield* renderValue(found.value, { json }))
-}, Effect.provide(surroundings))).pipe(Command.withDescription("Show the value of a key"))
+const get = Command.make(
+  "get",
+  { key, json },
+  Effect.fn("hermes config get")(function* ({ json, key }) {
+    const found = yield* Edit.get(key)
+    if (Option.isNone(found))
+      return yield* (yield* Edit.isKnown(key)) ? makeWorkFailure(`${key} is not set`) : failUnknownKey(key)
+    yield* printWarnings(yield* Edit.listUnsupported(key, found.value))
+    yield* printLine(yield* renderValue(found.value, { json }))
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Show the value of a key"))
 
-const reportChange = (what: string) => ({ file, key, warnings }: Edit.Change) =>
-  Effect.andThen(printWarnings(warnings), printLine(`${what} ${key} in ${file}`))
+const reportChange =
+  (what: string) =>
+  ({ file, key, warnings }: Edit.Change) =>
+    Effect.andThen(printWarnings(warnings), printLine(`${what} ${key} in ${file}`))
 
 const set = Command.make(
   "set",
@@ -75,11 +90,17 @@ const set = Command.make(
   ({ key, value }) => Effect.provide(Effect.flatMap(Edit.set(key, value), reportChange("set")), Home.layer)
 ).pipe(Command.withDescription("Set a key; secrets (…_api_key, …_token, …_secret) are stored in .env"))
 
-const unset = Command.make("unset", { key }, Effect.fn("hermes config unset")(function*({ key }) {
-  const change = yield* Edit.unset(key)
-  if (change.wasSet) return yield* reportChange("removed")(change)
-  return yield* (yield* Edit.isKnown(key)) ? printLine(`${change.key} is not set in ${change.file}`) : failUnknownKey(key)
-}, Effect.provide(Home.layer))).pipe(Command.withDescription("Remove a key"))
+const unset = Command.make(
+  "unset",
+  { key },
+  Effect.fn("hermes config unset")(function* ({ key }) {
+    const change = yield* Edit.unset(key)
+    if (change.wasSet) return yield* reportChange("removed")(change)
+    return yield* (yield* Edit.isKnown(key))
+      ? printLine(`${change.key} is not set in ${change.file}`)
+      : failUnknownKey(key)
+  }, Effect.provide(Home.layer))
+).pipe(Command.withDescription("Remove a key"))
 
 const reportProblems = (lines: ReadonlyArray<string>) =>
   Effect.andThen(
@@ -88,7 +109,9 @@ const reportProblems = (lines: ReadonlyArray<string>) =>
   )
 
 /** Says everything that is wrong, a line each. */
-const checkSettings = <E extends { readonly message: string }, R>(loading: Effect.Effect<Config.LoadedSettings, E, R>) =>
+const checkSettings = <E extends { readonly message: string }, R>(
+  loading: Effect.Effect<Config.LoadedSettings, E, R>
+) =>
   Effect.matchEffect(loading, {
     onFailure: (error) => reportProblems(error.message.split("\n")),
     onSuccess: ({ refusals, warnings }) =>
@@ -101,7 +124,7 @@ const checkSettings = <E extends { readonly message: string }, R>(loading: Effec
   })
 
 /** Lets the user's editor change a file, and waits for it. */
-export const editFile = Effect.fnUntraced(function*(path: string) {
+export const editFile = Effect.fnUntraced(function* (path: string) {
   const environment = yield* Environment
   const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
   // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
@@ -119,22 +142,30 @@ export const editFile = Effect.fnUntraced(function*(path: string) {
   if (code !== 0) return yield* makeWorkFailure(`the editor "${editor}" ended with ${code}: set EDITOR`)
 })
 
-/** Begins a new config.yaml with the line by which editors find the schema at a URL; a file that is there stays as it is. */
-export const createConfigFile = Effect.fnUntraced(function*(schema: string | undefined) {
+/**
+ * Begins a new config.yaml with the line by which editors find the schema at a URL; a file that is there stays as it
+ * is.
+ */
+export const createConfigFile = Effect.fnUntraced(function* (schema: string | undefined) {
   const home = yield* Home
   yield* home.ensure
   if (schema === undefined) return
   yield* updateText(home.database, home.config, (text) =>
-    Effect.succeed({ text: text === "" ? `# yaml-language-server: $schema=${schema}\n` : text, result: undefined }))
+    Effect.succeed({ text: text === "" ? `# yaml-language-server: $schema=${schema}\n` : text, result: undefined })
+  )
 })
 
 /** Lets the user's editor change the file, and says what is wrong with it then. */
-const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*() {
-  const home = yield* Home
-  yield* createConfigFile(findPackageFile("schemas/config.json"))
-  yield* editFile(home.config)
-  return yield* checkSettings(Config.load())
-}, Effect.provide(surroundings))).pipe(Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards"))
+const edit = Command.make(
+  "edit",
+  {},
+  Effect.fn("hermes config edit")(function* () {
+    const home = yield* Home
+    yield* createConfigFile(findPackageFile("schemas/config.json"))
+    yield* editFile(home.config)
+    return yield* checkSettings(Config.load())
+  }, Effect.provide(surroundings))
+).pipe(Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards"))
 
 const check = Command.make("check", {}, () => Effect.provide(checkSettings(load), surroundings)).pipe(
   Command.withDescription("Check the settings and report all problems")

@@ -1,10 +1,10 @@
 /**
- * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and with
- * the providers that plugins bring.
+ * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and
+ * with the providers that plugins bring.
  *
- * Plugins are loaded only where the settings name a provider that the program does not know itself. A route is tried by one
- * call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is about the route
- * itself. What the provider refuses is explained as a run would take it.
+ * Plugins are loaded only where the settings name a provider that the program does not know itself. A route is tried by
+ * one call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is about
+ * the route itself. What the provider refuses is explained as a run would take it.
  *
  * Source: `hermes-llm.md` §2, §16.
  */
@@ -42,7 +42,7 @@ export interface Models {
 /** Way to find the logins: `look` at them, or `renew` them for use. */
 type LoginAccess = "look" | "renew"
 
-const loadPluginProviders = Effect.fnUntraced(function*(
+const loadPluginProviders = Effect.fnUntraced(function* (
   settings: Values
 ): Effect.fn.Return<ReadonlyArray<ProviderSource>, ConfigError, Program | Home | Environment | Scope.Scope> {
   if (ConfiguredRoutes.findUnknownProviders(settings).length === 0) return []
@@ -62,18 +62,23 @@ export const use = <A, E, R>(
   E | ConfigError,
   Exclude<R, Scope.Scope> | Program | Home | Environment | FileSystem.FileSystem | Path.Path
 > =>
-  Effect.scoped(Effect.gen(function*() {
-    const environment = yield* Environment
-    const providers = yield* loadPluginProviders(settings)
-    const logins = ConfiguredRoutes.mayLogIn(settings)
-      ? yield* Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ loadLogins, look }) => read === "look" ? look : loadLogins(settings))
-      : undefined
-    const known = OpenRoute.make({ routing: settings.providerRouting })
-    return yield* work({
-      configured: { settings, environment, logins, brought: providers },
-      open: (route) => (ProviderSources.findSource(providers, route.provider)?.open ?? known)(route)
+  Effect.scoped(
+    Effect.gen(function* () {
+      const environment = yield* Environment
+      const providers = yield* loadPluginProviders(settings)
+      const logins = ConfiguredRoutes.mayLogIn(settings)
+        ? yield* Effect.flatMap(
+            Effect.promise(() => import("../routing/Logins.ts")),
+            ({ loadLogins, look }) => (read === "look" ? look : loadLogins(settings))
+          )
+        : undefined
+      const known = OpenRoute.make({ routing: settings.providerRouting })
+      return yield* work({
+        configured: { settings, environment, logins, brought: providers },
+        open: (route) => (ProviderSources.findSource(providers, route.provider)?.open ?? known)(route)
+      })
     })
-  }))
+  )
 
 /** Works with the route that answers, as `read` finds the logins. */
 export const withRoute = <A, E, R>(
@@ -83,16 +88,22 @@ export const withRoute = <A, E, R>(
 ) =>
   Effect.flatMap(Settings, (settings) =>
     use(change(settings), read, (models) =>
-      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.resolvePrimary(models.configured)), (route) => work(route, models))))
+      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.resolvePrimary(models.configured)), (route) =>
+        work(route, models)
+      )
+    )
+  )
 
 /** Ignores the configured model: another provider may not have it. */
-export const withAnyModel = (settings: Values): Values =>
-  ({ ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } })
+export const withAnyModel = (settings: Values): Values => ({
+  ...settings,
+  model: { ...settings.model, default: settings.model.default ?? "any" }
+})
 
 /** OpenAI's Responses API takes no smaller limit. */
-const getLeastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
+const getLeastOutput = ({ apiMode }: Route): number => (apiMode === "codex_responses" ? 16 : 1)
 
-const sendPing = Effect.fnUntraced(function*(route: Route, { open }: Models) {
+const sendPing = Effect.fnUntraced(function* (route: Route, { open }: Models) {
   const provider = yield* open(route)
   const request = yield* provider.prepare({
     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "Say ok." })] })],
@@ -106,18 +117,24 @@ const sendPing = Effect.fnUntraced(function*(route: Route, { open }: Models) {
   return yield* provider.execute(request)
 }, Effect.scoped)
 
-const toFailure = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
-  if (!AiError.isAiError(error)) return error
-  return makeWorkFailure(`${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explainDecision(error))}`)
-}
+const toFailure =
+  ({ model, provider }: Route) =>
+  (error: AiError.AiError | ConfigError): Failure | ConfigError => {
+    if (!AiError.isAiError(error)) return error
+    return makeWorkFailure(
+      `${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explainDecision(error))}`
+    )
+  }
 
 /** Asks for the shortest answer. */
-export const probeRoute = Effect.fnUntraced(function*(route: Route, models: Models) {
+export const probeRoute = Effect.fnUntraced(function* (route: Route, models: Models) {
   const started = yield* Clock.currentTimeMillis
-  const answered = yield* Effect.result(Effect.timeoutOrElse(sendPing(route, models), {
-    duration: "60 seconds",
-    orElse: () => Effect.fail(makeWorkFailure(`${route.model} (${route.provider}) did not answer within a minute`))
-  }))
+  const answered = yield* Effect.result(
+    Effect.timeoutOrElse(sendPing(route, models), {
+      duration: "60 seconds",
+      orElse: () => Effect.fail(makeWorkFailure(`${route.model} (${route.provider}) did not answer within a minute`))
+    })
+  )
   const millis = (yield* Clock.currentTimeMillis) - started
   if (Result.isFailure(answered)) {
     const { failure } = answered
@@ -137,15 +154,19 @@ interface Candidate {
 }
 
 const makeCandidateLayer = ({ baseUrl, key, model, provider }: Candidate) =>
-  layerHome.pipe(Layer.provideMerge(Config.layerAll({
-    ignoreUserConfig: true,
-    flags: [
-      { name: "the provider", key: "model.provider", value: provider },
-      { name: "the address", key: "model.base_url", value: baseUrl },
-      { name: "the key", key: "model.api_key", value: key === "" ? undefined : key },
-      { name: "the model", key: "model.default", value: model }
-    ]
-  })))
+  layerHome.pipe(
+    Layer.provideMerge(
+      Config.layerAll({
+        ignoreUserConfig: true,
+        flags: [
+          { name: "the provider", key: "model.provider", value: provider },
+          { name: "the address", key: "model.base_url", value: baseUrl },
+          { name: "the key", key: "model.api_key", value: key === "" ? undefined : key },
+          { name: "the model", key: "model.default", value: model }
+        ]
+      })
+    )
+  )
 
 /** Names of the models that a route lists; none where it gives no list. */
 export const listModelNames = (candidate: Candidate) =>
@@ -159,7 +180,5 @@ export const listModelNames = (candidate: Candidate) =>
 /** Tries a route; one sentence about its answer, or the failure. */
 export const tryRoute = (candidate: Candidate) =>
   withRoute("renew", (route, models) =>
-    Effect.map(probeRoute(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
-      Effect.provide(makeCandidateLayer(candidate))
-    )
-
+    Effect.map(probeRoute(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)
+  ).pipe(Effect.provide(makeCandidateLayer(candidate)))

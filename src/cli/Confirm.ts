@@ -12,4 +12,6 @@ export const confirmAction = (message: string): Effect.Effect<boolean, never, Pr
 
 /** Asks before something that needs an answer; where nobody can be asked, `otherwise` says what to pass instead. */
 export const requireConfirmation = (message: string, otherwise: string) =>
-  Effect.flatMap(Output, ({ terminal }) => terminal.input ? confirmAction(message) : Effect.fail(makeUsageFailure(otherwise)))
+  Effect.flatMap(Output, ({ terminal }) =>
+    terminal.input ? confirmAction(message) : Effect.fail(makeUsageFailure(otherwise))
+  )

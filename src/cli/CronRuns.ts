@@ -1,9 +1,9 @@
 /**
- * Actions of `hermes cron run | tick | serve`: runs jobs, each in a runtime of its own for the provider and model that it
- * remembers.
+ * Actions of `hermes cron run | tick | serve`: runs jobs, each in a runtime of its own for the provider and model that
+ * it remembers.
  *
- * The settings are read anew for each job. Where they cannot be read the clock goes on by the defaults, and each job says
- * what is wrong with them. Results are on stdout, failures on stderr; with a job that failed the exit code is 1.
+ * The settings are read anew for each job. Where they cannot be read the clock goes on by the defaults, and each job
+ * says what is wrong with them. Results are on stdout, failures on stderr; with a job that failed the exit code is 1.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
  */
@@ -40,35 +40,51 @@ import * as SafeText from "./render/SafeText.ts"
 
 type RunSources = Pick<Start, "script" | "store">
 
-const toJobBlocked = (error: unknown): JobFiles.JobBlocked => new JobFiles.JobBlocked({ message: ErrorLine.fromError(error).line })
+const toJobBlocked = (error: unknown): JobFiles.JobBlocked =>
+  new JobFiles.JobBlocked({ message: ErrorLine.fromError(error).line })
 
 /** A runtime for each job. */
 const makeJobAgents = (options: Config.Options, own: RunSources) =>
   Layer.effect(
     JobAgent,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const program = yield* Program
       const environment = yield* Environment
       const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
-      const openJobAgent = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
+      const openJobAgent = Effect.fnUntraced(function* (job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(options), toJobBlocked)
         const settings = JobDraft.applyModel(loaded.settings, environment, job.model)
         const { databaseUrl, runsCron } = settings.cluster
-        const store = own.store ?? (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
-        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })), toJobBlocked)
+        const store =
+          own.store ??
+          (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
+        const runtime = yield* Effect.mapError(
+          Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })),
+          toJobBlocked
+        )
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,
           disabled: settings.disabledToolsets,
           maySchedule: settings.cron.jobsMaySchedule
         })
-        return ((asked) => agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
+        return ((asked) =>
+          agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
       })
-      return { open: (job) => Effect.updateContext(openJobAgent(job), (given: Context.Context<Scope.Scope>) => Context.merge(context, given)) }
+      return {
+        open: (job) =>
+          Effect.updateContext(openJobAgent(job), (given: Context.Context<Scope.Scope>) =>
+            Context.merge(context, given)
+          )
+      }
     })
   )
 
-const toTickSettings = ({ approvals, cron }: Values, places: JobFiles.Places, skills: Tick.Settings["skills"]): Tick.Settings => ({
+const toTickSettings = (
+  { approvals, cron }: Values,
+  places: JobFiles.Places,
+  skills: Tick.Settings["skills"]
+): Tick.Settings => ({
   places,
   skills,
   approvals: approvals.cronMode,
@@ -95,8 +111,11 @@ const formatResult = ({ job, output, text }: DeliveredResult, isWrapped: boolean
 }
 
 /** Shared parts of all ways of running jobs. */
-const withJobServices = <A, E, R>(own: RunSources, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function*() {
+const withJobServices = <A, E, R>(
+  own: RunSources,
+  work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function* () {
     const output = yield* Output
     yield* output.protect
     const options = Flags.toConfigOptions(yield* hermes)
@@ -117,28 +136,33 @@ const withJobServices = <A, E, R>(own: RunSources, work: (settings: Tick.Setting
 const isFailure = ({ status }: JobOutcome): boolean => status === "error" || status === "blocked"
 
 /** Runs one job now. */
-export const runNow = Effect.fn("hermes cron run")(function*({ job, ...own }: RunSources & { readonly job: string }) {
-  const run = yield* withJobServices(own, (settings) => Effect.catchTag(Tick.runNow(job, settings), ["CronRefused", "CronStoreError"], toCronFailure))
+export const runNow = Effect.fn("hermes cron run")(function* ({ job, ...own }: RunSources & { readonly job: string }) {
+  const run = yield* withJobServices(own, (settings) =>
+    Effect.catchTag(Tick.runNow(job, settings), ["CronRefused", "CronStoreError"], toCronFailure)
+  )
   if (run.status === "silent") yield* printNote(`${run.job.name} has nothing to report`)
   if (isFailure(run)) return yield* makeSilentFailure(failed)
 })
 
-const recordLook = Effect.fnUntraced(function*(settings: Tick.Settings) {
+const recordLook = Effect.fnUntraced(function* (settings: Tick.Settings) {
   const now = yield* Clock.currentTimeMillis
   yield* Effect.catch(JobFiles.recordLook(settings.places, now), ({ message }) => Effect.logWarning(message))
 })
 
 /** Runs what is due. */
-export const tick = Effect.fn("hermes cron tick")(function*(own: RunSources) {
+export const tick = Effect.fn("hermes cron tick")(function* (own: RunSources) {
   const runs = yield* withJobServices(own, (settings) =>
-    Effect.andThen(recordLook(settings), Effect.catchTag(Tick.runOnce(settings), "CronStoreError", toCronFailure)))
+    Effect.andThen(recordLook(settings), Effect.catchTag(Tick.runOnce(settings), "CronStoreError", toCronFailure))
+  )
   if (runs.some(isFailure)) return yield* makeSilentFailure(failed)
 })
 
 /** Runs what is due, every minute. */
-export const serve = Effect.fn("hermes cron serve")(function*(own: RunSources) {
+export const serve = Effect.fn("hermes cron serve")(function* (own: RunSources) {
   yield* printNote("Checking for due jobs every minute. Press Ctrl+C to stop.")
   return yield* withJobServices(own, (settings) =>
     Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
-      Tick.runForever(settings, Effect.provideContext(recordLook(settings), context))))
+      Tick.runForever(settings, Effect.provideContext(recordLook(settings), context))
+    )
+  )
 })

@@ -1,9 +1,9 @@
 /**
  * `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
  *
- * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route. The router itself
- * tells the states of keys and breakers, made of the same settings as a run's; nobody is asked over the network. Keys that are
- * set aside stay so from run to run; a breaker belongs to a running program and begins closed.
+ * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route. The router
+ * itself tells the states of keys and breakers, made of the same settings as a run's; nobody is asked over the network.
+ * Keys that are set aside stay so from run to run; a breaker belongs to a running program and begins closed.
  *
  * Source: `hermes-product.md` §1.6, `hermes-llm.md` §17.2, §17.3.
  */
@@ -41,7 +41,9 @@ interface Finding {
   readonly text: string
 }
 
-const makeFinding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
+const makeFinding =
+  (level: Finding["level"]) =>
+  (subject: string, text: string): Finding => ({ level, subject, text })
 
 /** It is as it should be. */
 const ok = makeFinding("ok")
@@ -78,17 +80,28 @@ const describeRoute = (
 }
 
 /** The sources of address and key, of children too; a setting that belongs to another route is told. */
-const checkSources = (settings: Values, { entries }: ConfiguredRoutes.Chain, child: RoutedModelRouter.ChainEntry | undefined) => {
+const checkSources = (
+  settings: Values,
+  { entries }: ConfiguredRoutes.Chain,
+  child: RoutedModelRouter.ChainEntry | undefined
+) => {
   const checkSource = (role: string, { source }: RoutedModelRouter.ChainEntry) =>
     source === undefined ? [] : [ok("source", `${role}: address from ${source.address}; key from ${source.key}`)]
   return [
-    ...entries.flatMap((entry, index) => entry.route.provider === "offline" ? [] : checkSource(index === 0 ? "model" : "fallback", entry)),
-    ...child === undefined ? [] : [ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`), ...checkSource("children", child)],
+    ...entries.flatMap((entry, index) =>
+      entry.route.provider === "offline" ? [] : checkSource(index === 0 ? "model" : "fallback", entry)
+    ),
+    ...(child === undefined
+      ? []
+      : [
+          ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`),
+          ...checkSource("children", child)
+        ]),
     ...(settings.sources?.unused ?? []).map((text) => warning("source", text))
   ]
 }
 
-const checkChain = Effect.fnUntraced(function*(
+const checkChain = Effect.fnUntraced(function* (
   { entries, problems }: ConfiguredRoutes.Chain,
   { configured, open }: Pick<ConfiguredModels.Models, "configured" | "open">
 ) {
@@ -97,9 +110,18 @@ const checkChain = Effect.fnUntraced(function*(
   const [first] = entries
   if (entries.length === 1 && first.route.provider === "offline") {
     const missing = ConfiguredRoutes.findMissingModel(configured)
-    return [missing === undefined ? ok("model", "the built-in offline stand-in, which answers no open questions") : warning("model", missing.message), ...left]
+    return [
+      missing === undefined
+        ? ok("model", "the built-in offline stand-in, which answers no open questions")
+        : warning("model", missing.message),
+      ...left
+    ]
   }
-  const { status } = yield* RoutedModelRouter.makeRouter({ chain: entries, open, store: yield* PoolStore.openFile(root) })
+  const { status } = yield* RoutedModelRouter.makeRouter({
+    chain: entries,
+    open,
+    store: yield* PoolStore.openFile(root)
+  })
   const states = yield* status.routes
   const found = entries.flatMap((entry, index) => {
     const state = states[index]
@@ -108,31 +130,37 @@ const checkChain = Effect.fnUntraced(function*(
   return [...found, ...left]
 }, Effect.scoped)
 
-const login = Effect.gen(function*() {
+const login = Effect.gen(function* () {
   const { kept } = yield* Effect.promise(() => import("../routing/Logins.ts"))
   const stored = yield* (yield* kept).stored
   if (stored === undefined) return []
   const left = stored.expiresAt - (yield* Clock.currentTimeMillis)
-  const ends = left <= 0
-    ? "has ended and is renewed when it is used"
-    : `is good for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before`
+  const ends =
+    left <= 0
+      ? "has ended and is renewed when it is used"
+      : `is good for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before`
   return [ok("login", `to ChatGPT; the token ${ends}`)]
 })
 
-const checkRoutes = Effect.fnUntraced(function*(settings: Values) {
-  const found = yield* Effect.result(ConfiguredModels.use(settings, "look", ({ configured, open }) =>
-    Effect.gen(function*() {
-      const chain = yield* Effect.fromResult(ConfiguredRoutes.resolveChain(configured))
-      const child = yield* Effect.fromResult(ConfiguredRoutes.resolveDelegated(configured))
-      return [...yield* checkChain(chain, { configured, open }), ...checkSources(settings, chain, child)]
-    })))
+const checkRoutes = Effect.fnUntraced(function* (settings: Values) {
+  const found = yield* Effect.result(
+    ConfiguredModels.use(settings, "look", ({ configured, open }) =>
+      Effect.gen(function* () {
+        const chain = yield* Effect.fromResult(ConfiguredRoutes.resolveChain(configured))
+        const child = yield* Effect.fromResult(ConfiguredRoutes.resolveDelegated(configured))
+        return [...(yield* checkChain(chain, { configured, open })), ...checkSources(settings, chain, child)]
+      })
+    )
+  )
   const logins = yield* Effect.result(login)
   return [
-    ...Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.fromError(found.failure).line)],
+    ...(Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.fromError(found.failure).line)]),
     // Whoever wants the login has said the same.
-    ...Result.isSuccess(logins)
+    ...(Result.isSuccess(logins)
       ? logins.success
-      : Result.isFailure(found) && found.failure.path === logins.failure.path ? [] : [warning("login", ErrorLine.fromError(logins.failure).line)]
+      : Result.isFailure(found) && found.failure.path === logins.failure.path
+        ? []
+        : [warning("login", ErrorLine.fromError(logins.failure).line)])
   ]
 })
 
@@ -141,7 +169,7 @@ const describeProgram = (): Finding => ok("program", `hermes ${version} on Node 
 
 /** The directory itself, or the nearest one above it that is there. */
 const findExistingDirectory = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const parent = paths.dirname(path)
@@ -149,7 +177,7 @@ const findExistingDirectory = (path: string): Effect.Effect<string, never, FileS
     return isThere || parent === path ? path : yield* findExistingDirectory(parent)
   })
 
-const home = Effect.gen(function*() {
+const home = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { root } = yield* Home
   const nearest = yield* findExistingDirectory(root)
@@ -159,13 +187,19 @@ const home = Effect.gen(function*() {
 })
 
 /** Secrets that others can read, or commands of tools. */
-const secrets = Effect.gen(function*() {
+const secrets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { env } = yield* Home
   const exposed = (yield* HiddenVariables).exposed()
-  const variables = exposed.length === 0
-    ? []
-    : [warning("secrets", `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`)]
+  const variables =
+    exposed.length === 0
+      ? []
+      : [
+          warning(
+            "secrets",
+            `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`
+          )
+        ]
   const info = yield* Effect.option(fs.stat(env))
   if (Option.isNone(info)) return variables
   return (info.value.mode & 0o077) === 0
@@ -174,59 +208,72 @@ const secrets = Effect.gen(function*() {
 })
 
 /** The wall around commands. */
-const checkSandbox = Effect.fnUntraced(function*(values: Values) {
-  const { level, text } = yield* ConfiguredEnvironment.checkStatus(values, { environment: yield* Environment, home: yield* Home })
+const checkSandbox = Effect.fnUntraced(function* (values: Values) {
+  const { level, text } = yield* ConfiguredEnvironment.checkStatus(values, {
+    environment: yield* Environment,
+    home: yield* Home
+  })
   return makeFinding(level)("sandbox", text)
 })
 
-const settings = Effect.gen(function*() {
+const settings = Effect.gen(function* () {
   const { ignoreUserConfig } = yield* hermes
   const loaded = yield* Effect.result(load)
   if (Result.isFailure(loaded)) {
     return { values: undefined, findings: loaded.failure.message.split("\n").map((text) => problem("settings", text)) }
   }
   const { refusals, settings, warnings } = loaded.success
-  const found = [...refusals.map((text) => problem("settings", text)), ...warnings.map((text) => warning("settings", text))]
+  const found = [
+    ...refusals.map((text) => problem("settings", text)),
+    ...warnings.map((text) => warning("settings", text))
+  ]
   return {
     // With settings that no run starts with there is no model to look at.
     values: refusals.length === 0 ? settings : undefined,
-    findings: found.length === 0
-      ? [ok("settings", ignoreUserConfig ? "config.yaml is ignored" : "valid")]
-      : found
+    findings: found.length === 0 ? [ok("settings", ignoreUserConfig ? "config.yaml is ignored" : "valid")] : found
   }
 })
 
 /** Opens the sessions, or those of a directory that goes away, so that SQLite is tried in every case. */
-const sessions = Effect.gen(function*() {
+const sessions = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { database } = yield* Home
   const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => false)
-  const path = isThere ? database : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
+  const path = isThere
+    ? database
+    : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
   const [latest] = yield* Effect.provide(
     SessionStore.SessionStore.use((store) => store.list({ limit: 1 })),
     SessionStore.layerSqlite({ path })
   )
-  return ok("sessions", isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet")
+  return ok(
+    "sessions",
+    isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet"
+  )
 }).pipe(
   Effect.scoped,
   Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
 )
 
 /** With problems it fails. */
-export const command = Command.make("doctor", {}, Effect.fn("hermes doctor")(function*() {
-  const { findings, values } = yield* settings
-  const all = [
-    describeProgram(),
-    yield* home,
-    ...findings,
-    ...yield* secrets,
-    ...values === undefined ? [] : [...yield* checkRoutes(values), yield* checkSandbox(values)],
-    yield* sessions
-  ]
-  yield* printLine(all.map(renderFinding).join("\n"))
-  const count = all.filter(({ level }) => level === "problem").length
-  if (count > 0) {
-    return yield* makeWorkFailure(count === 1 ? "1 problem was found" : `${count} problems were found`)
-  }
-}, Effect.provide(surroundings)))
+export const command = Command.make(
+  "doctor",
+  {},
+  Effect.fn("hermes doctor")(function* () {
+    const { findings, values } = yield* settings
+    const all = [
+      describeProgram(),
+      yield* home,
+      ...findings,
+      ...(yield* secrets),
+      ...(values === undefined ? [] : [...(yield* checkRoutes(values)), yield* checkSandbox(values)]),
+      yield* sessions
+    ]
+    yield* printLine(all.map(renderFinding).join("\n"))
+    const count = all.filter(({ level }) => level === "problem").length
+    if (count > 0) {
+      return yield* makeWorkFailure(count === 1 ? "1 problem was found" : `${count} problems were found`)
+    }
+  }, Effect.provide(surroundings))
+)

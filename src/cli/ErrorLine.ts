@@ -19,8 +19,12 @@ interface ExitLine {
   readonly line: string
 }
 
-/** A text as one line without secrets and control sequences. Outside of a fiber the secrets of the runtime are to be given. */
-export const toSafeLine = (text: string, secrets = getCurrentRegistry()): string => Redaction.redactText(SafeText.toLine(SafeText.toPlainText(text)), secrets)
+/**
+ * A text as one line without secrets and control sequences. Outside of a fiber the secrets of the runtime are to be
+ * given.
+ */
+export const toSafeLine = (text: string, secrets = getCurrentRegistry()): string =>
+  Redaction.redactText(SafeText.toLine(SafeText.toPlainText(text)), secrets)
 
 const chooseSentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
 
@@ -75,7 +79,9 @@ const toConfigLine = ({ message, path }: ConfigError, secrets: Registry): ExitLi
 }
 
 const isInput = (error: unknown): boolean =>
-  error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
+  error instanceof InvalidInput ||
+  error instanceof SessionNotFound ||
+  (error instanceof PluginError && error.input === true)
 
 /** Anything that was not foreseen is told by its message, and is a failure of the program. */
 export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitLine => {
@@ -87,7 +93,8 @@ export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitL
 }
 
 /** {@link fromError} for a cause that is no interruption. */
-export const fromCause = (cause: Cause.Cause<unknown>, secrets = getCurrentRegistry()): ExitLine => fromError(Cause.squash(cause), secrets)
+export const fromCause = (cause: Cause.Cause<unknown>, secrets = getCurrentRegistry()): ExitLine =>
+  fromError(Cause.squash(cause), secrets)
 
 /** The line as it stands on stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

@@ -8,12 +8,15 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
 
-const makeCountFlag = (name: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
+const makeCountFlag = (name: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
 const run = {
-  dataset: Argument.String("dataset").pipe(Argument.withDescription("JSONL, JSON or CSV file, or a folder of such files")),
+  dataset: Argument.String("dataset").pipe(
+    Argument.withDescription("JSONL, JSON or CSV file, or a folder of such files")
+  ),
   scorer: Flags.makeTexts("scorer", "NAME", "exact, contains, regex, number, command or judge"),
   judge: Flags.makeTexts("judge", "MODEL", "Judge model, or provider=NAME,model=NAME"),
   criteria: Flags.makeText("criteria", "TEXT", "Rules for judges"),
@@ -40,7 +43,8 @@ const run = {
 /** Flags of `hermes eval run`. */
 export type RunFlags = Flags.Parsed<Omit<typeof run, "dataset">> & { readonly dataset: string }
 
-const makeResultsArgument = (name: string) => Argument.String(name).pipe(Argument.withDescription("Directory of results, or its name in eval-results/"))
+const makeResultsArgument = (name: string) =>
+  Argument.String(name).pipe(Argument.withDescription("Directory of results, or its name in eval-results/"))
 
 const actions = Effect.promise(() => import("./EvalRuns.ts"))
 
@@ -52,17 +56,19 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, (
   ])
 )
 
-const showCommand = Command.make("show", { results: makeResultsArgument("results"), k: run.k, json }, (flags) => Effect.flatMap(actions, ({ show }) => show(flags))).pipe(
-  Command.withDescription("Show the results of a configuration")
-)
+const showCommand = Command.make("show", { results: makeResultsArgument("results"), k: run.k, json }, (flags) =>
+  Effect.flatMap(actions, ({ show }) => show(flags))
+).pipe(Command.withDescription("Show the results of a configuration"))
 
-const compareCommand = Command.make("compare", {
-  first: makeResultsArgument("first"),
-  second: makeResultsArgument("second"),
-  page: Flags.makeText("page", "PATH", "Write the comparison as one HTML page"),
-  json
-}, (flags) => Effect.flatMap(actions, ({ compare }) => compare(flags))).pipe(
-  Command.withDescription("Compare two configurations on common rows, by a paired test")
-)
+const compareCommand = Command.make(
+  "compare",
+  {
+    first: makeResultsArgument("first"),
+    second: makeResultsArgument("second"),
+    page: Flags.makeText("page", "PATH", "Write the comparison as one HTML page"),
+    json
+  },
+  (flags) => Effect.flatMap(actions, ({ compare }) => compare(flags))
+).pipe(Command.withDescription("Compare two configurations on common rows, by a paired test"))
 
 export const command = Command.make("eval").pipe(Command.withSubcommands([runCommand, showCommand, compareCommand]))

@@ -1,10 +1,10 @@
 /**
  * Failure of a command: the exit code, and the line that says why.
  *
- * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input cannot be
- * used; whatever the subcommand, an unknown name and an output path that cannot be written are such. `130` and its
- * neighbours: a signal ended it (`hermes-product.md` §1.3). Commands make a `Failure` by the functions here, which choose the
- * code by the kind of mistake.
+ * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input cannot
+ * be used; whatever the subcommand, an unknown name and an output path that cannot be written are such. `130` and its
+ * neighbours: a signal ended it (`hermes-product.md` §1.3). Commands make a `Failure` by the functions here, which
+ * choose the code by the kind of mistake.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,19 +40,27 @@ export const joinAlternatives = (words: ReadonlyArray<string>): string =>
 export const makeUnknownNameFailure = (
   kind: string,
   name: string,
-  { known = [], list, meant = findNearest(name, known) }: {
+  {
+    known = [],
+    list,
+    meant = findNearest(name, known)
+  }: {
     readonly known?: Iterable<string>
     readonly list: string
     /** The name that it most likely stands for, where the caller knows better than by the letters of the whole name. */
     readonly meant?: string | undefined
   }
 ): Failure => {
-  return makeUsageFailure(`no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`)
+  return makeUsageFailure(
+    `no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`
+  )
 }
 
 /** A path that the user named for output, and that takes none. */
-export const toUnwritableFailure = (path: string) => (error: PlatformError): Failure =>
-  makeUsageFailure(`${path} cannot be written: ${describeReason(error)}`)
+export const toUnwritableFailure =
+  (path: string) =>
+  (error: PlatformError): Failure =>
+    makeUsageFailure(`${path} cannot be written: ${describeReason(error)}`)
 
 /** An ending about which everything was said. */
 export const makeSilentFailure = (code: number): Failure => new Failure({ code, message: "" })
@@ -63,8 +71,8 @@ export const InterruptCode = Context.Reference<() => number>("hermes-effect/cli/
 })
 
 /**
- * Waits for a signal that asks the program to end (Ctrl+C), for a command that lasts until then: the command goes on in the place of being
- * interrupted, and its exit code counts. A second signal ends the program at once.
+ * Waits for a signal that asks the program to end (Ctrl+C), for a command that lasts until then: the command goes on in
+ * the place of being interrupted, and its exit code counts. A second signal ends the program at once.
  */
 export const EndSignal = Context.Reference<Effect.Effect<void, never, Scope.Scope>>("hermes-effect/cli/EndSignal", {
   defaultValue: () => Effect.never

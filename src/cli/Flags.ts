@@ -11,16 +11,30 @@ import type * as Config from "../config/Config.ts"
 
 /** The last value of a flag, undefined when it is not given. */
 export const takeLast = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
-  flag.pipe(Flag.withDescription(description), Flag.atLeast(0), Flag.map((values) => values.at(-1)))
+  flag.pipe(
+    Flag.withDescription(description),
+    Flag.atLeast(0),
+    Flag.map((values) => values.at(-1))
+  )
 
 /** A flag with a text behind it. */
-export const makeText = (name: string, metavar: string, description: string, alias?: string): Flag.Flag<string | undefined> => {
+export const makeText = (
+  name: string,
+  metavar: string,
+  description: string,
+  alias?: string
+): Flag.Flag<string | undefined> => {
   const flag = Flag.String(name).pipe(Flag.withMetavar(metavar))
   return takeLast(alias === undefined ? flag : Flag.withAlias(flag, alias), description)
 }
 
 /** A flag with a text behind it that may be given several times. */
-export const makeTexts = (name: string, metavar: string, description: string, alias?: string): Flag.Flag<ReadonlyArray<string>> => {
+export const makeTexts = (
+  name: string,
+  metavar: string,
+  description: string,
+  alias?: string
+): Flag.Flag<ReadonlyArray<string>> => {
   const flag = Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description))
   return Flag.atLeast(alias === undefined ? flag : Flag.withAlias(flag, alias), 0)
 }
@@ -28,7 +42,10 @@ export const makeTexts = (name: string, metavar: string, description: string, al
 /** A flag that is there or not. */
 export const makeSwitch = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
   const flag = Flag.withoutNegation(Flag.Boolean(name))
-  return Flag.map(takeLast(alias === undefined ? flag : Flag.withAlias(flag, alias), description), (value) => value ?? false)
+  return Flag.map(
+    takeLast(alias === undefined ? flag : Flag.withAlias(flag, alias), description),
+    (value) => value ?? false
+  )
 }
 
 /** Flags that stand before a command or behind it. */
@@ -36,7 +53,10 @@ export const globals = {
   model: makeText("model", "NAME", "Model to use", "m"),
   provider: makeText("provider", "NAME", "Provider of the model; custom for your own endpoint"),
   baseUrl: makeText("base-url", "URL", "Address of the provider's API"),
-  apiMode: takeLast(Flag.Literals("api-mode", Configurable.literals), "Protocol of the API, if it cannot be detected from the address"),
+  apiMode: takeLast(
+    Flag.Literals("api-mode", Configurable.literals),
+    "Protocol of the API, if it cannot be detected from the address"
+  ),
   toolsets: makeText("toolsets", "A,B", "Toolsets of this run (`hermes tools` lists them)", "t"),
   resume: makeText("resume", "SESSION", "Resume a session by id, id prefix, title, or latest (of this folder)", "r"),
   continue: takeLast(
@@ -48,7 +68,10 @@ export const globals = {
   yolo: makeSwitch("yolo", "Skip approvals (the hard deny list still applies)"),
   ignoreUserConfig: makeSwitch("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
   ignoreRules: makeSwitch("ignore-rules", "Begin without SOUL.md, the project's files and what is remembered"),
-  safeMode: makeSwitch("safe-mode", "Use neither config.yaml, plugins, shell hooks and MCP servers nor SOUL.md, the project's files and memory"),
+  safeMode: makeSwitch(
+    "safe-mode",
+    "Use neither config.yaml, plugins, shell hooks and MCP servers nor SOUL.md, the project's files and memory"
+  ),
   passSessionId: makeSwitch("pass-session-id", "Put the session id into the system prompt"),
   verbose: makeSwitch("verbose", "Print more details to stderr", "v")
 }
@@ -62,15 +85,30 @@ export const chat = {
   agent: makeText("agent", "FILE", "Agent file, or the name of one (`hermes agents` lists them)"),
   quiet: makeSwitch("quiet", "Print only the final text", "Q"),
   plain: makeSwitch("plain", "Plain lines without drawing and colours, for screen readers"),
-  format: takeLast(Flag.Literals("format", ["text", "stream-json"]), "Output format: text, or one JSON object per line"),
+  format: takeLast(
+    Flag.Literals("format", ["text", "stream-json"]),
+    "Output format: text, or one JSON object per line"
+  ),
   maxTurns: takeLast(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Maximum number of model calls"),
-  runBudget: takeLast(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time limit of the run; the model is warned before it ends"),
+  runBudget: takeLast(
+    Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")),
+    "Time limit of the run; the model is warned before it ends"
+  ),
   source: makeText("source", "TAG", "Label stored with the session; tool hides the session from lists"),
-  usageFile: makeText("usage-file", "PATH", "Write the tokens and the cost of the run to a JSON file, also when it fails"),
+  usageFile: makeText(
+    "usage-file",
+    "PATH",
+    "Write the tokens and the cost of the run to a JSON file, also when it fails"
+  ),
   outputSchema: makeText("output-schema", "FILE", "With a prompt: the answer is JSON that fits this JSON Schema"),
   outputLastMessage: makeText("output-last-message", "FILE", "With --output-schema: write the answer to a file, too"),
   oneshot: makeSwitch("oneshot", "With --query: print the answer and exit, also on a terminal"),
-  oneshotPrompt: makeText("oneshot-prompt", "TEXT", "For scripts: print the answer alone; skips approvals, and exits with 2 if the run fails", "z"),
+  oneshotPrompt: makeText(
+    "oneshot-prompt",
+    "TEXT",
+    "For scripts: print the answer alone; skips approvals, and exits with 2 if the run fails",
+    "z"
+  ),
   script: makeText("script", "PATH", "Answer from a scenario file instead of a model"),
   record: makeText("record", "PATH", "Record model requests and responses to a file"),
   replay: makeText("replay", "PATH", "Answer from a recording instead of a model")
@@ -86,7 +124,11 @@ export type Globals = Parsed<typeof globals>
 export type Chat = Parsed<typeof chat>
 
 /** The names of a list as flags take it: `a,b`. */
-export const splitNames = (list: string): ReadonlyArray<string> => list.split(",").map((name) => name.trim()).filter((name) => name !== "")
+export const splitNames = (list: string): ReadonlyArray<string> =>
+  list
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
 
 const toSettingsFlags = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> => [
   { name: "--model", key: "model.default", value: flags.model },
@@ -103,7 +145,9 @@ const toSettingsFlags = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.F
 ]
 
 /** Options for loading the settings under these flags, and under the agent file that they name. */
-export const toConfigOptions = (flags: Globals & Partial<Chat> & { readonly agentFile?: AgentFile | undefined }): Config.Options => ({
+export const toConfigOptions = (
+  flags: Globals & Partial<Chat> & { readonly agentFile?: AgentFile | undefined }
+): Config.Options => ({
   flags: toSettingsFlags(flags),
   agent: flags.agentFile?.settings,
   ignoreUserConfig: flags.ignoreUserConfig,

@@ -1,7 +1,7 @@
 /**
- * The command `hermes`: the flags that every command shares, and all commands, each in a file of its own with its flags and its
- * action. A file is loaded when the name of its command stands in the command line; of the others help needs the name and the
- * description. Without a command it is `chat`.
+ * The command `hermes`: the flags that every command shares, and all commands, each in a file of its own with its flags
+ * and its action. A file is loaded when the name of its command stands in the command line; of the others help needs
+ * the name and the description. Without a command it is `chat`.
  */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -38,28 +38,80 @@ const makeEntry = <const Name extends string, Input, ContextInput, E, R>(
 
 const entries = [
   makeEntry("chat", "Start a conversation, or send one prompt with --query", loadChat),
-  makeEntry("model", "Show the configured model; on a terminal, choose, test and save another one", () => import("./ModelCommand.ts")),
-  makeEntry("sessions", "List, show, search, copy, export, import and remove sessions", () => import("./SessionsCommand.ts")),
-  makeEntry("insights", "Show what the sessions of the last days used: models, tools, cost, errors", () => import("./InsightsCommand.ts")),
+  makeEntry(
+    "model",
+    "Show the configured model; on a terminal, choose, test and save another one",
+    () => import("./ModelCommand.ts")
+  ),
+  makeEntry(
+    "sessions",
+    "List, show, search, copy, export, import and remove sessions",
+    () => import("./SessionsCommand.ts")
+  ),
+  makeEntry(
+    "insights",
+    "Show what the sessions of the last days used: models, tools, cost, errors",
+    () => import("./InsightsCommand.ts")
+  ),
   makeEntry("prompt", "Show the system prompt, and what each of its layers weighs", () => import("./PromptCommand.ts")),
   makeEntry("tools", "List toolsets and tools, and which of them are selected", () => import("./ToolsCommand.ts")),
   makeEntry("memory", "Show and edit what the agent remembers over sessions", () => import("./MemoryCommand.ts")),
-  makeEntry("skills", "List, show, install, check and remove skills; accept proposed ones", () => import("./SkillsCommand.ts")),
-  makeEntry("plugins", "List, enable, disable, install, update and remove plugins", () => import("./PluginsCommand.ts")),
-  makeEntry("middleware", "Show the order, sources and failure policy of the middleware", () => import("./MiddlewareCommand.ts")),
+  makeEntry(
+    "skills",
+    "List, show, install, check and remove skills; accept proposed ones",
+    () => import("./SkillsCommand.ts")
+  ),
+  makeEntry(
+    "plugins",
+    "List, enable, disable, install, update and remove plugins",
+    () => import("./PluginsCommand.ts")
+  ),
+  makeEntry(
+    "middleware",
+    "Show the order, sources and failure policy of the middleware",
+    () => import("./MiddlewareCommand.ts")
+  ),
   makeEntry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
-  makeEntry("trust", "List, add and remove folders whose own files may have an effect", () => import("./TrustCommand.ts")),
-  makeEntry("permissions", "List the rules about tool calls, and explain which of them decides", () => import("./PermissionsCommand.ts")),
+  makeEntry(
+    "trust",
+    "List, add and remove folders whose own files may have an effect",
+    () => import("./TrustCommand.ts")
+  ),
+  makeEntry(
+    "permissions",
+    "List the rules about tool calls, and explain which of them decides",
+    () => import("./PermissionsCommand.ts")
+  ),
   makeEntry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   makeEntry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
-  makeEntry("acp", "Serve editors that speak the Agent Client Protocol, over stdin and stdout", () => import("./AcpCommand.ts")),
-  makeEntry("serve", "Serve the agent over HTTP: OpenAI's APIs, sessions with events, MCP; or rollouts", () => import("./ServeCommand.ts")),
-  makeEntry("rl", "Roll out environments for training, export episodes, train by an agent", () => import("./RlCommand.ts")),
+  makeEntry(
+    "acp",
+    "Serve editors that speak the Agent Client Protocol, over stdin and stdout",
+    () => import("./AcpCommand.ts")
+  ),
+  makeEntry(
+    "serve",
+    "Serve the agent over HTTP: OpenAI's APIs, sessions with events, MCP; or rollouts",
+    () => import("./ServeCommand.ts")
+  ),
+  makeEntry(
+    "rl",
+    "Roll out environments for training, export episodes, train by an agent",
+    () => import("./RlCommand.ts")
+  ),
   makeEntry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
-  makeEntry("batch", "Run a dataset through the agent, and work on the trajectories", () => import("./BatchCommand.ts")),
+  makeEntry(
+    "batch",
+    "Run a dataset through the agent, and work on the trajectories",
+    () => import("./BatchCommand.ts")
+  ),
   makeEntry("eval", "Score a configuration on a dataset, and compare two of them", () => import("./EvalCommand.ts")),
   makeEntry("swe", "Solve tasks of software engineering, and score patches", () => import("./SweCommand.ts")),
-  makeEntry("cluster", "Run on several machines over one Postgres database: runner, status, drain, submit", () => import("./ClusterCommand.ts")),
+  makeEntry(
+    "cluster",
+    "Run on several machines over one Postgres database: runner, status, drain, submit",
+    () => import("./ClusterCommand.ts")
+  ),
   makeEntry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
   makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
   makeEntry("doctor", "Check the installation and say how to fix problems", () => import("./DoctorCommand.ts"))
@@ -68,16 +120,17 @@ const entries = [
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = entries.map(({ name }) => name)
 
-/** The command `hermes` for a command line, of which it takes the names of commands. Completions are made of all commands. */
+/**
+ * The command `hermes` for a command line, of which it takes the names of commands. Completions are made of all
+ * commands.
+ */
 export const makeRootCommand = (argv: ReadonlyArray<string>) => {
   const all = argv.some((token) => token.startsWith("--completions"))
-  return Effect.map(
-    Effect.all(entries.map(({ make, name }) => make(all || argv.includes(name)))),
-    (commands) =>
-      hermes.pipe(
-        Command.withHandler((flags) => Effect.flatMap(Effect.promise(loadChat), ({ runChat }) => runChat(flags))),
-        Command.withSubcommands(commands),
-        Command.provideSync(References.MinimumLogLevel, ({ verbose }) => verbose ? "Debug" : "Warn")
-      )
+  return Effect.map(Effect.all(entries.map(({ make, name }) => make(all || argv.includes(name)))), (commands) =>
+    hermes.pipe(
+      Command.withHandler((flags) => Effect.flatMap(Effect.promise(loadChat), ({ runChat }) => runChat(flags))),
+      Command.withSubcommands(commands),
+      Command.provideSync(References.MinimumLogLevel, ({ verbose }) => (verbose ? "Debug" : "Warn"))
+    )
   )
 }

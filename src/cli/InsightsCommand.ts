@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The figures are the studio's: sums over the run record of what happened in the period, sub-agents, side tasks, retries and failed runs
- * included. A session that used several models counts for each of them.
+ * The figures are the studio's: sums over the run record of what happened in the period, sub-agents, side tasks,
+ * retries and failed runs included. A session that used several models counts for each of them.
  *
  * Source: `hermes-product.md` §1.9.
  */
@@ -48,19 +48,22 @@ const minuteMillis = 60_000
 type GatheredSessions = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, SpokenCounts> }
 
 /** All sessions of the store, and the messages of a period. */
-const readSessions = (period: Period) => Effect.gen(function*(): Effect.fn.Return<GatheredSessions, SessionStoreError, SessionActivity | SessionStore> {
-  const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
-  const activity = yield* SessionActivity
-  return { world: yield* refresh, spoken: yield* activity.spoken(period) }
-})
+const readSessions = (period: Period) =>
+  Effect.gen(function* (): Effect.fn.Return<GatheredSessions, SessionStoreError, SessionActivity | SessionStore> {
+    const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
+    const activity = yield* SessionActivity
+    return { world: yield* refresh, spoken: yield* activity.spoken(period) }
+  })
 
 const toPeriod = (days: number, now: number) => {
-  const utcOffset = DateTime.zonedOffset(DateTime.makeZonedUnsafe(now, { timeZone: DateTime.zoneMakeLocal() })) / minuteMillis
+  const utcOffset =
+    DateTime.zonedOffset(DateTime.makeZonedUnsafe(now, { timeZone: DateTime.zoneMakeLocal() })) / minuteMillis
   const today = Math.floor((now + utcOffset * minuteMillis) / dayMillis) * dayMillis - utcOffset * minuteMillis
   return { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
 }
 
-const formatPercent = (share: number | undefined): string => share === undefined ? "none" : `${Math.round(share * 100)}%`
+const formatPercent = (share: number | undefined): string =>
+  share === undefined ? "none" : `${Math.round(share * 100)}%`
 
 const formatDollars = (cost: number | undefined): string => {
   if (cost === undefined) return "unknown"
@@ -78,19 +81,28 @@ const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArr
 
 /** Largest number of days with something on each, one after another. */
 const countStreak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Point>): number =>
-  days.reduce(({ best, now }, { name }) => {
-    const next = active.has(name) ? now + 1 : 0
-    return { best: Math.max(best, next), now: next }
-  }, { best: 0, now: 0 }).best
+  days.reduce(
+    ({ best, now }, { name }) => {
+      const next = active.has(name) ? now + 1 : 0
+      return { best: Math.max(best, next), now: next }
+    },
+    { best: 0, now: 0 }
+  ).best
 
 /** Hours of the day with the most model calls. */
 const listPeakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
-  hours.map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
-    .filter(({ value }) => value > 0).toSorted((a, b) => b.value - a.value).slice(0, most.hours)
+  hours
+    .map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
+    .filter(({ value }) => value > 0)
+    .toSorted((a, b) => b.value - a.value)
+    .slice(0, most.hours)
 
 /** Costs by what is known of them. */
-const listCosts = ({ costs: { actual, estimated, included, unknown } }: Aggregates): ReadonlyArray<readonly [string, string]> => {
-  const makeCostRow = (name: string, { calls }: CostBucket, amount: string) => calls === 0 ? [] : [[name, `${amount}, ${formatQuantity(calls, "call")}`] as const]
+const listCosts = ({
+  costs: { actual, estimated, included, unknown }
+}: Aggregates): ReadonlyArray<readonly [string, string]> => {
+  const makeCostRow = (name: string, { calls }: CostBucket, amount: string) =>
+    calls === 0 ? [] : [[name, `${amount}, ${formatQuantity(calls, "call")}`] as const]
   return [
     ...makeCostRow("Reported", actual, formatDollars(actual.cost)),
     ...makeCostRow("Estimated", estimated, formatDollars(estimated.cost)),
@@ -103,7 +115,9 @@ const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frida
 
 const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   [1, 2, 3, 4, 5, 6, 0].map((number) => {
-    const value = days.filter(({ day }) => new Date(`${day}T00:00:00Z`).getUTCDay() === number).reduce((sum, { modelCalls }) => sum + modelCalls, 0)
+    const value = days
+      .filter(({ day }) => new Date(`${day}T00:00:00Z`).getUTCDay() === number)
+      .reduce((sum, { modelCalls }) => sum + modelCalls, 0)
     return { name: weekdays[number] ?? "", value, note: String(value) }
   })
 
@@ -111,21 +125,39 @@ const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
 const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
 
 /** A number for each session, to one place behind the point. */
-const formatAverage = (count: number, sessions: number): string => (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
+const formatAverage = (count: number, sessions: number): string =>
+  (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
 
 const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
-  skills.slice(0, most.skills).map(({ edits, lastUsed, loads, name }) => [
-    SafeText.toLine(name),
-    `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
-  ])
+  skills
+    .slice(0, most.skills)
+    .map(({ edits, lastUsed, loads, name }) => [
+      SafeText.toLine(name),
+      `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
+    ])
 
 /** The lines of the insights, none wider than the room. */
 export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
   const { columns, paint } = room
   const { days, figures, utcOffset } = insights
   const {
-    active: activeMillis, cacheHit, cost, errors, failures, messages, modelCalls, models, notable, runs, sessions, sources, tokens, toolCalls, tools,
-    unpriced, userMessages
+    active: activeMillis,
+    cacheHit,
+    cost,
+    errors,
+    failures,
+    messages,
+    modelCalls,
+    models,
+    notable,
+    runs,
+    sessions,
+    sources,
+    tokens,
+    toolCalls,
+    tools,
+    unpriced,
+    userMessages
   } = figures
   const points = listAllDays(insights)
   const active = new Set(figures.days.map(({ day }) => day))
@@ -133,50 +165,110 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     lines.length === 0 ? [] : ["", paint.text(title, "bold"), ...lines]
   const lines = [
     `Insights: the last ${formatQuantity(days, "day")}`,
-    ...renderSection("Overview", renderPairs([
-      ["Sessions", formatQuantity(sessions, "session")],
-      ["Runs", formatQuantity(runs, "run")],
-      ["Messages", `${formatQuantity(messages, "message")}, ${userMessages} of users, ${formatAverage(messages, sessions)} in a session`],
-      ["Model calls", formatQuantity(modelCalls, "call")],
-      ["Tool calls", formatQuantity(toolCalls, "call")],
-      ["Tokens", `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`],
-      ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
-      ["Cost", `${formatDollars(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`],
-      ["Errors", formatQuantity(errors, "error")],
-      ["Time", `${ToolText.formatDuration(activeMillis)}, ${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`],
-      ["Active", `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`]
-    ])),
+    ...renderSection(
+      "Overview",
+      renderPairs([
+        ["Sessions", formatQuantity(sessions, "session")],
+        ["Runs", formatQuantity(runs, "run")],
+        [
+          "Messages",
+          `${formatQuantity(messages, "message")}, ${userMessages} of users, ${formatAverage(messages, sessions)} in a session`
+        ],
+        ["Model calls", formatQuantity(modelCalls, "call")],
+        ["Tool calls", formatQuantity(toolCalls, "call")],
+        [
+          "Tokens",
+          `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
+        ],
+        ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
+        [
+          "Cost",
+          `${formatDollars(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`
+        ],
+        ["Errors", formatQuantity(errors, "error")],
+        [
+          "Time",
+          `${ToolText.formatDuration(activeMillis)}, ${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`
+        ],
+        [
+          "Active",
+          `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`
+        ]
+      ])
+    ),
     ...renderSection("Cost", renderPairs(listCosts(figures))),
     ...renderSection("Tokens by day", TextCharts.renderTimeline(points, room, abbreviateCount)),
-    ...renderSection("Models", TextCharts.renderBars(models.slice(0, most.models).map((one) => ({
-      name: SafeText.toLine(one.name),
-      value: SessionFacts.countTokens(one.tokens),
-      note: `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ${formatDollars(one.cost)}`
-    })), room)),
-    ...renderSection("Platforms", sources.every(({ name }) => name === "cli") ? [] : TextCharts.renderBars(sources.map((one) => ({
-      name: SafeText.toLine(one.name),
-      value: one.calls,
-      note: `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))}`
-    })), room)),
-    ...renderSection("Tools", TextCharts.renderBars(tools.slice(0, most.tools).map((one) => ({
-      name: SafeText.toLine(one.name),
-      value: one.calls,
-      note: `${one.calls} · ${formatPercent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
-    })), room, "green")),
+    ...renderSection(
+      "Models",
+      TextCharts.renderBars(
+        models
+          .slice(0, most.models)
+          .map((one) => ({
+            name: SafeText.toLine(one.name),
+            value: SessionFacts.countTokens(one.tokens),
+            note: `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ${formatDollars(one.cost)}`
+          })),
+        room
+      )
+    ),
+    ...renderSection(
+      "Platforms",
+      sources.every(({ name }) => name === "cli")
+        ? []
+        : TextCharts.renderBars(
+            sources.map((one) => ({
+              name: SafeText.toLine(one.name),
+              value: one.calls,
+              note: `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))}`
+            })),
+            room
+          )
+    ),
+    ...renderSection(
+      "Tools",
+      TextCharts.renderBars(
+        tools
+          .slice(0, most.tools)
+          .map((one) => ({
+            name: SafeText.toLine(one.name),
+            value: one.calls,
+            note: `${one.calls} · ${formatPercent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
+          })),
+        room,
+        "green"
+      )
+    ),
     ...renderSection("Skills", renderPairs(listSkills(figures, utcOffset))),
-    ...renderSection("Model calls by weekday", modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room)),
+    ...renderSection(
+      "Model calls by weekday",
+      modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room)
+    ),
     ...renderSection("Busiest hours", TextCharts.renderBars(listPeakHours(figures), room)),
-    ...renderSection("Errors", TextCharts.renderBars(failures.slice(0, most.failures).map((one) => ({
-      name: SafeText.toLine(`${one.name}: ${one.reason}`),
-      value: one.count,
-      note: String(one.count)
-    })), room, "red")),
-    ...renderSection("Notable sessions", renderPairs(notable.map(({ name, session }) => [
-      name,
-      `${session.id}  ${ToolText.formatDuration(session.duration)}, ${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ${formatQuantity(session.toolCalls, "tool call")}`
-    ])))
+    ...renderSection(
+      "Errors",
+      TextCharts.renderBars(
+        failures
+          .slice(0, most.failures)
+          .map((one) => ({
+            name: SafeText.toLine(`${one.name}: ${one.reason}`),
+            value: one.count,
+            note: String(one.count)
+          })),
+        room,
+        "red"
+      )
+    ),
+    ...renderSection(
+      "Notable sessions",
+      renderPairs(
+        notable.map(({ name, session }) => [
+          name,
+          `${session.id}  ${ToolText.formatDuration(session.duration)}, ${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ${formatQuantity(session.toolCalls, "tool call")}`
+        ])
+      )
+    )
   ]
-  return lines.map((text) => Width.measure(text) > columns ? Width.cut(text, columns) : text)
+  return lines.map((text) => (Width.measure(text) > columns ? Width.cut(text, columns) : text))
 }
 
 /** Columns that are used, whatever the terminal has. */
@@ -184,7 +276,7 @@ const narrowest = 40
 const widest = 140
 
 /** Figures of the last days up to today, from the store of the home directory. */
-const gatherInsights = Effect.fnUntraced(function*(days: number, source: string | undefined) {
+const gatherInsights = Effect.fnUntraced(function* (days: number, source: string | undefined) {
   const now = yield* Clock.currentTimeMillis
   const period = toPeriod(days, now)
   const { spoken, world } = yield* withStore<GatheredSessions, SessionStoreError>(
@@ -192,7 +284,11 @@ const gatherInsights = Effect.fnUntraced(function*(days: number, source: string 
     Effect.succeed({ world: SessionQueries.nowhere, spoken: new Map() }),
     forReading
   )
-  const found = SessionQueries.find(world, { ...period, ...(source === undefined ? {} : { source: [source] }) }, new Set())
+  const found = SessionQueries.find(
+    world,
+    { ...period, ...(source === undefined ? {} : { source: [source] }) },
+    new Set()
+  )
   const insights: Insights = { days, ...period, figures: Aggregation.aggregate(world, found, period, spoken) }
   return insights
 }, Effect.provide(Home.layer))
@@ -200,9 +296,11 @@ const gatherInsights = Effect.fnUntraced(function*(days: number, source: string 
 const describeEmpty = (days: number): string => `There are no sessions in the last ${formatQuantity(days, "day")}.`
 
 /** The insights of the last days as lines, for `/insights`. */
-export const renderLines = Effect.fnUntraced(function*(days: number, room: TextCharts.Room) {
+export const renderLines = Effect.fnUntraced(function* (days: number, room: TextCharts.Room) {
   const found = yield* gatherInsights(days, undefined)
-  return found.figures.sessions === 0 ? [describeEmpty(days)] : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
+  return found.figures.sessions === 0
+    ? [describeEmpty(days)]
+    : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
 })
 
 /** Days that are shown unless another number is given. */
@@ -214,22 +312,31 @@ export const mostDays = 3650
 /** True for a number of days that can be shown. */
 export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
 
-export const command = Command.make("insights", {
-  days: Flags.takeLast(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
-  source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
-  json: Flags.makeSwitch("json", "Print JSON")
-}, Effect.fn("hermes insights")(function*({ days = defaultDays, json, source }) {
-  if (!isPeriod(days)) return yield* makeUsageFailure(`--days is a number of days, 1 to ${mostDays}`)
-  const found = yield* gatherInsights(days, source)
-  if (json) {
-    const { figures, ...period } = found
-    return yield* printLine(SafeText.toJson({ period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
-  }
-  if (found.figures.sessions === 0) return yield* printLine(describeEmpty(days))
-  const { streams } = yield* Output
-  const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
-  const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
-  // Names are harmless already, and colours would not come through.
-  if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
-  yield* printLine(text)
-})).pipe(Command.withDescription("Show what the sessions of the last days used"))
+export const command = Command.make(
+  "insights",
+  {
+    days: Flags.takeLast(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
+    source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
+    json: Flags.makeSwitch("json", "Print JSON")
+  },
+  Effect.fn("hermes insights")(function* ({ days = defaultDays, json, source }) {
+    if (!isPeriod(days)) return yield* makeUsageFailure(`--days is a number of days, 1 to ${mostDays}`)
+    const found = yield* gatherInsights(days, source)
+    if (json) {
+      const { figures, ...period } = found
+      return yield* printLine(
+        SafeText.toJson(
+          { period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) },
+          2
+        )
+      )
+    }
+    if (found.figures.sessions === 0) return yield* printLine(describeEmpty(days))
+    const { streams } = yield* Output
+    const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
+    const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
+    // Names are harmless already, and colours would not come through.
+    if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
+    yield* printLine(text)
+  })
+).pipe(Command.withDescription("Show what the sessions of the last days used"))

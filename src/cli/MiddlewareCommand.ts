@@ -19,13 +19,19 @@ import { printLine } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** The stack as an agent gets it: plugins in load order, then the entries of the settings and of the agent file. */
-const collectStack = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
+const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
   const program = yield* Program
-  const { middleware } = yield* Effect.provide(Effect.flatMap(Plugins, ({ loaded }) => loaded), program.layer(settings, { withoutModel: true }))
+  const { middleware } = yield* Effect.provide(
+    Effect.flatMap(Plugins, ({ loaded }) => loaded),
+    program.layer(settings, { withoutModel: true })
+  )
   const configured = yield* MiddlewareImports.fromSettings(settings.middlewares)
   const ofAgent = agentFile === undefined ? [] : yield* MiddlewareImports.make(agentFile.middlewares, agentFile.file)
   return [
-    ...middleware.map((entry): StackOutline.SourcedEntry => ({ middleware: entry, source: `plugin ${entry.name.split(":")[0] ?? entry.name}` })),
+    ...middleware.map((entry): StackOutline.SourcedEntry => ({
+      middleware: entry,
+      source: `plugin ${entry.name.split(":")[0] ?? entry.name}`
+    })),
     ...configured,
     ...ofAgent
   ]
@@ -37,11 +43,28 @@ const flags = {
   picture: Flags.makeSwitch("picture", "Draw a run with its middleware")
 }
 
-const explain = Command.make("explain", flags, Effect.fn("hermes middleware explain")(function*({ agent, json, picture }) {
-  if (json && picture) return yield* makeUsageFailure("--json and --picture exclude each other: give one of them")
-  const outline = StackOutline.make(yield* collectStack(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true)))
-  yield* printLine(json ? SafeText.toJson(outline, 2) : picture ? StackOutline.renderPicture(outline) : StackOutline.renderText(outline))
-}, Effect.scoped, Effect.provide(FolderTrust.layer), CommandSettings.provide)).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
+const explain = Command.make(
+  "explain",
+  flags,
+  Effect.fn("hermes middleware explain")(
+    function* ({ agent, json, picture }) {
+      if (json && picture) return yield* makeUsageFailure("--json and --picture exclude each other: give one of them")
+      const outline = StackOutline.make(
+        yield* collectStack(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
+      )
+      yield* printLine(
+        json
+          ? SafeText.toJson(outline, 2)
+          : picture
+            ? StackOutline.renderPicture(outline)
+            : StackOutline.renderText(outline)
+      )
+    },
+    Effect.scoped,
+    Effect.provide(FolderTrust.layer),
+    CommandSettings.provide
+  )
+).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
 
 const list = Command.make("list", {}, () => printLine(BuiltinMiddleware.names.join("\n"))).pipe(
   Command.withDescription("List the bundled middleware that middlewares in config.yaml can name")

@@ -1,8 +1,9 @@
 /**
  * Models that a conversation can go on with: that of the settings, its fallbacks, and what their endpoints list.
  *
- * A model that an endpoint lists is asked on the route of the settings, with its key: a key never reaches another address. For good
- * means `model.default` of `config.yaml`, so it is for models of the provider and address of the settings alone.
+ * A model that an endpoint lists is asked on the route of the settings, with its key: a key never reaches another
+ * address. For good means `model.default` of `config.yaml`, so it is for models of the provider and address of the
+ * settings alone.
  *
  * Source: `hermes-product.md` §1.8, `hermes-llm.md` §2.
  */
@@ -45,25 +46,35 @@ export const make: Effect.Effect<
   ModelChoices,
   never,
   Environment | FileSystem.FileSystem | Home | ModelRouter | Path.Path | Settings
-> = Effect.gen(function*() {
+> = Effect.gen(function* () {
   const { catalogue, primary, primaryRoute } = yield* ModelRouter
   const settings = yield* Settings
   const environment = yield* Environment
   const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
 
   const readWindow = (route: Route): Effect.Effect<number | undefined> =>
-    catalogue === undefined ? Effect.undefined : Effect.map(catalogue.window(route), ({ source, tokens }) => source === "default" ? undefined : tokens)
+    catalogue === undefined
+      ? Effect.undefined
+      : Effect.map(catalogue.window(route), ({ source, tokens }) => (source === "default" ? undefined : tokens))
 
-  const listModelsOn = Effect.fnUntraced(function*(route: Route) {
+  const listModelsOn = Effect.fnUntraced(function* (route: Route) {
     if (catalogue === undefined) return []
     const listed = yield* Effect.orElseSucceed(Effect.timeout(catalogue.listed(route), patience), () => [])
-    return listed.map(({ id, window }): ModelChoice => ({ route: { ...route, model: id }, model: id, provider: route.provider, origin: "listed", window }))
-      .sort((a, b) => a.model < b.model ? -1 : 1)
+    return listed
+      .map(({ id, window }): ModelChoice => ({
+        route: { ...route, model: id },
+        model: id,
+        provider: route.provider,
+        origin: "listed",
+        window
+      }))
+      .sort((a, b) => (a.model < b.model ? -1 : 1))
   })
 
-  const list = Effect.gen(function*() {
+  const list = Effect.gen(function* () {
     const { model, provider } = yield* primary
-    if (primaryRoute === undefined) return [{ route: undefined, model, provider, origin: "configured", window: undefined }]
+    if (primaryRoute === undefined)
+      return [{ route: undefined, model, provider, origin: "configured", window: undefined }]
     const first = yield* primaryRoute
     const chain = ConfiguredRoutes.resolveChain({ settings, environment })
     const fallbacks = Result.isSuccess(chain)
@@ -71,18 +82,29 @@ export const make: Effect.Effect<
       : []
     const configured: ReadonlyArray<ModelChoice> = [
       { route: undefined, model, provider, origin: "configured", window: yield* readWindow(first) },
-      ...yield* Effect.forEach(fallbacks, (route) =>
-        Effect.map(readWindow(route), (window) => ({ route, model: route.model, provider: route.provider, origin: "fallback", window })))
+      ...(yield* Effect.forEach(fallbacks, (route) =>
+        Effect.map(readWindow(route), (window) => ({
+          route,
+          model: route.model,
+          provider: route.provider,
+          origin: "fallback",
+          window
+        }))
+      ))
     ]
     const listed = yield* Effect.forEach([first, ...fallbacks], listModelsOn, { concurrency: 4 })
     const all = [...configured, ...listed.flat()]
-    return all.filter((one, index) => all.findIndex((other) => other.model === one.model && other.provider === one.provider) === index)
+    return all.filter(
+      (one, index) => all.findIndex((other) => other.model === one.model && other.provider === one.provider) === index
+    )
   })
 
-  const save: ModelChoices["save"] = Effect.fnUntraced(function*(choice) {
+  const save: ModelChoices["save"] = Effect.fnUntraced(function* (choice) {
     const { baseUrl, provider } = yield* primary
     if (choice.provider !== provider || (choice.route !== undefined && choice.route.baseUrl !== baseUrl)) {
-      return yield* makeWorkFailure(`${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``)
+      return yield* makeWorkFailure(
+        `${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``
+      )
     }
     const { file, key } = yield* Effect.provideContext(Edit.set("model.default", choice.model), context)
     return `${key} in ${file}`

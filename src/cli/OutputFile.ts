@@ -7,18 +7,21 @@ import * as Random from "effect/Random"
 import { type Failure, toUnwritableFailure } from "./Failure.ts"
 
 /** The regular file at a path, links followed, with its mode; undefined where there is none. */
-const findRegularFile = Effect.fnUntraced(function*(path: string) {
-  const fs = yield* FileSystem.FileSystem
-  const target = yield* fs.realPath(path)
-  const { mode, type } = yield* fs.stat(target)
-  return type === "File" ? { target, mode: mode & 0o777 } : undefined
-}, (effect) => Effect.orElseSucceed(effect, () => undefined))
+const findRegularFile = Effect.fnUntraced(
+  function* (path: string) {
+    const fs = yield* FileSystem.FileSystem
+    const target = yield* fs.realPath(path)
+    const { mode, type } = yield* fs.stat(target)
+    return type === "File" ? { target, mode: mode & 0o777 } : undefined
+  },
+  (effect) => Effect.orElseSucceed(effect, () => undefined)
+)
 
 /**
- * Writes a file that only its owner may read; one that is there keeps its mode, and its content until the new one is whole. One that
- * could not be written whole and was not there before is removed.
+ * Writes a file that only its owner may read; one that is there keeps its mode, and its content until the new one is
+ * whole. One that could not be written whole and was not there before is removed.
  */
-export const write = Effect.fnUntraced(function*(
+export const write = Effect.fnUntraced(function* (
   path: string,
   content: string | Uint8Array
 ): Effect.fn.Return<void, Failure, FileSystem.FileSystem> {
@@ -26,16 +29,19 @@ export const write = Effect.fnUntraced(function*(
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
   const wasThere = yield* Effect.orElseSucceed(fs.exists(path), () => true)
   const known = yield* findRegularFile(path)
-  const direct = fs.writeFile(path, bytes, { mode: 0o600 }).pipe(
-    Effect.onError(() => wasThere ? Effect.void : Effect.ignore(fs.remove(path)))
-  )
+  const direct = fs
+    .writeFile(path, bytes, { mode: 0o600 })
+    .pipe(Effect.onError(() => (wasThere ? Effect.void : Effect.ignore(fs.remove(path)))))
   if (known === undefined) return yield* Effect.mapError(direct, toUnwritableFailure(path))
   const beside = `${known.target}.${(yield* Random.nextInt).toString(36).slice(-8)}.draft`
   yield* fs.writeFile(beside, bytes, { flag: "wx", mode: known.mode }).pipe(
     Effect.andThen(fs.rename(beside, known.target)),
     Effect.onError(() => Effect.ignore(fs.remove(beside))),
     // In a directory of others a file may be writable and nothing beside it.
-    Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => direct),
+    Effect.catchIf(
+      (error) => error.reason._tag === "PermissionDenied",
+      () => direct
+    ),
     Effect.mapError(toUnwritableFailure(path))
   )
 })

@@ -1,10 +1,12 @@
 /**
- * `--output-schema FILE`: an answer that is JSON and fits a schema, for scripts. One answer that does not is sent back once.
+ * `--output-schema FILE`: an answer that is JSON and fits a schema, for scripts. One answer that does not is sent back
+ * once.
  *
  * **Details**
  *
- * The file is a JSON Schema (draft 2020-12; what Effect's importer refuses, such as `if` and `contains`, is refused here before any model is
- * asked). The prompt says what is wanted. An answer may stand in a code fence; what is printed is the JSON alone.
+ * The file is a JSON Schema (draft 2020-12; what Effect's importer refuses, such as `if` and `contains`, is refused
+ * here before any model is asked). The prompt says what is wanted. An answer may stand in a code fence; what is printed
+ * is the JSON alone.
  *
  * Source: `hermes-product.md` §1.4.
  */
@@ -38,28 +40,42 @@ const longest = 2_000
 const stripFence = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
 
 /** Reads a schema; a file that is none is an error of the command line. */
-export const load = Effect.fnUntraced(function*(path: string): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {
+export const load = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {
   const makeRefusal = (why: string): Failure => makeUsageFailure(`--output-schema ${path} ${why}`)
   const files = yield* FileSystem.FileSystem
-  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) => makeRefusal(`cannot be read: ${message}`))
+  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) =>
+    makeRefusal(`cannot be read: ${message}`)
+  )
   const given = Option.getOrUndefined(Json.parse(text))
   if (!Json.isFields(given)) return yield* makeRefusal("is no JSON Schema: expected a JSON object")
   const schema = yield* Effect.try({
-    try: () => SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), { patterns: "apply" }),
-    catch: (error) => makeRefusal(`is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`)
+    try: () =>
+      SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
+        patterns: "apply"
+      }),
+    catch: (error) =>
+      makeRefusal(
+        `is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`
+      )
   })
   // An imported schema decodes JSON and needs no services.
   const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
   const wanted = `Answer with one JSON value that fits this JSON Schema, and with nothing else:\n${JSON.stringify(given)}`
   return {
-    ask: (prompt) => typeof prompt === "string" ? `${prompt}\n\n${wanted}` : [...prompt, Prompt.textPart({ text: wanted })],
+    ask: (prompt) =>
+      typeof prompt === "string" ? `${prompt}\n\n${wanted}` : [...prompt, Prompt.textPart({ text: wanted })],
     read: (answer) => {
       const json = stripFence(answer)
       const value = Json.parse(json)
       if (Option.isNone(value)) return Result.fail("the answer is not JSON")
       const fitting = decode(value.value)
-      return Result.isSuccess(fitting) ? Result.succeed(json) : Result.fail(TextCut.shorten(fitting.failure.message.replace(/\s+/gu, " "), longest))
+      return Result.isSuccess(fitting)
+        ? Result.succeed(json)
+        : Result.fail(TextCut.shorten(fitting.failure.message.replace(/\s+/gu, " "), longest))
     },
-    correction: (problem) => `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again, with the JSON value alone.`
+    correction: (problem) =>
+      `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again, with the JSON value alone.`
   }
 })

@@ -1,6 +1,6 @@
 /**
- * The port to a runtime that is made of the user's settings. Commands know what it gives; the program's entry, which may
- * know everything, fills it.
+ * The port to a runtime that is made of the user's settings. Commands know what it gives; the program's entry, which
+ * may know everything, fills it.
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
@@ -55,7 +55,9 @@ export interface Start {
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */
   readonly folder?: string | undefined
-  /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
+  /**
+   * File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent.
+   */
   readonly database?: string | undefined
   /** Sessions and run record of several processes, in the place of a file. */
   readonly store?: ReturnType<typeof layerPostgres> | undefined
@@ -70,7 +72,20 @@ export interface Start {
 }
 
 /** Services of a runtime. */
-type Services = Agent | BackgroundWork | Children | Auxiliary | FileUndo | ModelRouter | Plugins | ToolRegistry | SkillStore | SessionStore | SessionSearch | RunRecord | Hooks
+type Services =
+  | Agent
+  | BackgroundWork
+  | Children
+  | Auxiliary
+  | FileUndo
+  | ModelRouter
+  | Plugins
+  | ToolRegistry
+  | SkillStore
+  | SessionStore
+  | SessionSearch
+  | RunRecord
+  | Hooks
 
 /** Options of a runtime. */
 type Needs = Home | Environment

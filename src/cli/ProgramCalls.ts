@@ -1,6 +1,6 @@
 /**
- * Commands of the program, run inside of a conversation: what `hermes config get model.default` prints becomes text. Nobody is asked, and
- * nothing of it is part of the conversation.
+ * Commands of the program, run inside of a conversation: what `hermes config get model.default` prints becomes text.
+ * Nobody is asked, and nothing of it is part of the conversation.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -22,7 +22,10 @@ export type ProgramCall = (argv: ReadonlyArray<string>) => Effect.Effect<CalledP
 
 /** Words of an argument: those in quotes are one. */
 export const splitWords = (argument: string): ReadonlyArray<string> =>
-  Array.from(argument.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, double, single, bare]) => double ?? single ?? bare ?? "")
+  Array.from(
+    argument.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g),
+    ([, double, single, bare]) => double ?? single ?? bare ?? ""
+  )
 
 /** Keeps what a command writes. */
 const makeCapturingOutput = (printed: { text: string }, columns: number) => {
@@ -43,11 +46,11 @@ const makeCapturingOutput = (printed: { text: string }, columns: number) => {
 }
 
 /** Makes the calls, with the services of the program that they are made in. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const context = yield* Effect.context<ProgramServices>()
   const { streams } = yield* Output
   const callProgram: ProgramCall = (argv) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { execute } = yield* Effect.promise(() => import("./CommandRunner.ts"))
       const printed = { text: "" }
       return yield* execute(argv).pipe(

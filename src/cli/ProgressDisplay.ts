@@ -1,6 +1,6 @@
 /**
- * Progress of many rows while they run: a live line below the messages on a terminal, else a line now and then, and the messages of the run
- * above it.
+ * Progress of many rows while they run: a live line below the messages on a terminal, else a line now and then, and the
+ * messages of the run above it.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -19,14 +19,21 @@ const frameMillis = 250
 /** A display of one run. */
 export type Display = Effect.Success<ReturnType<typeof make>>
 
-/** Shows progress of what users call rows by another name where one is given: a live line on a terminal, a line now and then elsewhere. */
-export const make = Effect.fnUntraced(function*(rows?: string) {
+/**
+ * Shows progress of what users call rows by another name where one is given: a live line on a terminal, a line now and
+ * then elsewhere.
+ */
+export const make = Effect.fnUntraced(function* (rows?: string) {
   const { streams } = yield* Output
   const screen = Screen.make(streams)
   let last: Progress | undefined
   let isLive = true
   let toldAt = yield* Clock.currentTimeMillis
-  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.renderBar(last, columns - 1, screen.asidePaint, rows)] })))
+  const draw = Effect.sync(() =>
+    screen.live(({ columns }) => ({
+      lines: last === undefined || !isLive ? [] : [BatchProgress.renderBar(last, columns - 1, screen.asidePaint, rows)]
+    }))
+  )
   if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
   yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.renderNothing)))
   const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.toLine(text)}\n`))
@@ -45,6 +52,8 @@ export const make = Effect.fnUntraced(function*(rows?: string) {
       isLive = false
       screen.live(Screen.renderNothing)
     }),
-    log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
+    log: Logger.layer([
+      Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))
+    ])
   }
 })

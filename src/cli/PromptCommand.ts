@@ -1,6 +1,6 @@
 /**
- * `hermes prompt`: the system prompt that a new session of this directory would begin with, or that a stored one has, and what each
- * of its layers weighs.
+ * `hermes prompt`: the system prompt that a new session of this directory would begin with, or that a stored one has,
+ * and what each of its layers weighs.
  *
  * **Details**
  *
@@ -28,11 +28,11 @@ import { withStoredSession } from "./SessionChoice.ts"
 const json = Flags.makeSwitch("json", "Print JSON")
 
 /** The layers of a session that would begin now. */
-const fresh = Effect.gen(function*() {
+const fresh = Effect.gen(function* () {
   const flags = yield* hermes
   const program = yield* Program
   const settings = yield* Settings
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const tools = yield* selectTools(flags, settings)
     return yield* Agent.Agent.use((agent) => agent.promptLayers({ tools }))
   }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", ignoreRules: flags.ignoreRules })))
@@ -46,34 +46,59 @@ interface Weight {
   readonly tokens: number
 }
 
-const weighLayer = ({ name, text }: PromptLayer): Weight => ({ layer: name, characters: text.length, tokens: estimateTokens(text) })
+const weighLayer = ({ name, text }: PromptLayer): Weight => ({
+  layer: name,
+  characters: text.length,
+  tokens: estimateTokens(text)
+})
 
 const renderWeights = (rows: ReadonlyArray<Weight>): string => {
   const width = Math.max(...rows.map(({ layer }) => layer.length))
-  return rows.map(({ characters, layer, tokens }) => `${layer.padEnd(width)}  ${String(tokens).padStart(6)}  ${String(characters).padStart(9)}`).join("\n")
+  return rows
+    .map(
+      ({ characters, layer, tokens }) =>
+        `${layer.padEnd(width)}  ${String(tokens).padStart(6)}  ${String(characters).padStart(9)}`
+    )
+    .join("\n")
 }
 
-const showLayers = Effect.fn("hermes prompt")(function*({ json }: { readonly json: boolean }) {
+const showLayers = Effect.fn("hermes prompt")(function* ({ json }: { readonly json: boolean }) {
   const layers = yield* fresh
   yield* printLine(json ? SafeText.toJson(Redaction.redactValue(layers), 2) : Redaction.redactText(render(layers)))
 })
 
-const show = Command.make("show", {
-  session: Argument.String("session").pipe(Argument.withDescription("Id, title or prefix of a stored session; without one, a new session"), Argument.optional),
-  json
-}, Effect.fn("hermes prompt show")(function*({ json, session }) {
-  if (session._tag === "None") return yield* showLayers({ json })
-  const prompt = yield* Effect.provide(withStoredSession(session.value, ({ systemPrompt }) => Effect.succeed(systemPrompt)), Home.layer)
-  yield* printLine(json ? SafeText.toJson({ system_prompt: Redaction.redactText(prompt) }, 2) : Redaction.redactText(prompt))
-})).pipe(Command.withDescription("Show the system prompt of a new session, or of a stored one"))
+const show = Command.make(
+  "show",
+  {
+    session: Argument.String("session").pipe(
+      Argument.withDescription("Id, title or prefix of a stored session; without one, a new session"),
+      Argument.optional
+    ),
+    json
+  },
+  Effect.fn("hermes prompt show")(function* ({ json, session }) {
+    if (session._tag === "None") return yield* showLayers({ json })
+    const prompt = yield* Effect.provide(
+      withStoredSession(session.value, ({ systemPrompt }) => Effect.succeed(systemPrompt)),
+      Home.layer
+    )
+    yield* printLine(
+      json ? SafeText.toJson({ system_prompt: Redaction.redactText(prompt) }, 2) : Redaction.redactText(prompt)
+    )
+  })
+).pipe(Command.withDescription("Show the system prompt of a new session, or of a stored one"))
 
-const size = Command.make("size", { json }, Effect.fn("hermes prompt size")(function*({ json }) {
-  const layers = yield* fresh
-  const text = render(layers)
-  const total: Weight = { layer: "total", characters: text.length, tokens: estimateTokens(text) }
-  const rows = layers.map(weighLayer)
-  if (json) return yield* printLine(SafeText.toJson({ layers: rows, total }, 2))
-  yield* printLine(`${renderWeights([...rows, total])}\n\nlayer, estimated tokens, characters`)
-})).pipe(Command.withDescription("Show the estimated tokens of each layer of the system prompt"))
+const size = Command.make(
+  "size",
+  { json },
+  Effect.fn("hermes prompt size")(function* ({ json }) {
+    const layers = yield* fresh
+    const text = render(layers)
+    const total: Weight = { layer: "total", characters: text.length, tokens: estimateTokens(text) }
+    const rows = layers.map(weighLayer)
+    if (json) return yield* printLine(SafeText.toJson({ layers: rows, total }, 2))
+    yield* printLine(`${renderWeights([...rows, total])}\n\nlayer, estimated tokens, characters`)
+  })
+).pipe(Command.withDescription("Show the estimated tokens of each layer of the system prompt"))
 
 export const command = Command.make("prompt", { json }, showLayers).pipe(Command.withSubcommands([show, size]))

@@ -10,7 +10,8 @@ import * as Flag from "effect/cli/Flag"
 import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 
-const makeIntegerFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const makeIntegerFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
 const script = Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 const json = Flags.makeSwitch("json", "Print JSON")
 const rollouts = Flags.makeText("rollouts", "DIR", "Directory of episodes, or the output of a run")
@@ -19,61 +20,85 @@ const atropos = Flags.makeText("atropos", "URL", "Atropos API, such as http://12
 const loadRuns = Effect.promise(() => import("./RolloutRuns.ts"))
 const loadReports = Effect.promise(() => import("./RolloutReports.ts"))
 
-const rollout = Command.make("rollout", {
-  environment: Argument.String("environment").pipe(Argument.withDescription("Name, dataset file, or module (./env.ts#name)")),
-  groups: makeIntegerFlag("groups", "N", "Groups at most (8)"),
-  groupSize: makeIntegerFlag("group-size", "N", "Rollouts of each item (4)"),
-  concurrency: makeIntegerFlag("concurrency", "N", "Rollouts at once (4)"),
-  maxTurns: makeIntegerFlag("max-agent-turns", "N", "Model calls of one rollout (30)"),
-  temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
-  distribution: Flags.makeText("distribution", "NAME", "Draw the toolsets of each group from it"),
-  parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
-  evaluateEvery: makeIntegerFlag("evaluate-every", "N", "Groups between two evaluations"),
-  weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, kept with every episode"),
-  atropos,
-  output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
-  noTrajectories: Flags.makeSwitch("no-save-trajectories", "Keep episodes and groups only"),
-  script
-}, (flags) => Effect.flatMap(loadRuns, (module) => module.runRollout(flags))).pipe(
+const rollout = Command.make(
+  "rollout",
+  {
+    environment: Argument.String("environment").pipe(
+      Argument.withDescription("Name, dataset file, or module (./env.ts#name)")
+    ),
+    groups: makeIntegerFlag("groups", "N", "Groups at most (8)"),
+    groupSize: makeIntegerFlag("group-size", "N", "Rollouts of each item (4)"),
+    concurrency: makeIntegerFlag("concurrency", "N", "Rollouts at once (4)"),
+    maxTurns: makeIntegerFlag("max-agent-turns", "N", "Model calls of one rollout (30)"),
+    temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
+    distribution: Flags.makeText("distribution", "NAME", "Draw the toolsets of each group from it"),
+    parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
+    evaluateEvery: makeIntegerFlag("evaluate-every", "N", "Groups between two evaluations"),
+    weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, kept with every episode"),
+    atropos,
+    output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
+    noTrajectories: Flags.makeSwitch("no-save-trajectories", "Keep episodes and groups only"),
+    script
+  },
+  (flags) => Effect.flatMap(loadRuns, (module) => module.runRollout(flags))
+).pipe(
   Command.withDescription("Roll out an environment in groups and score every rollout"),
   Command.withExamples([
-    { command: "hermes rl rollout arithmetic --base-url http://127.0.0.1:8000/v1 -m Qwen/Qwen3-8B", description: "Against a vLLM server" },
-    { command: "hermes rl rollout tasks.jsonl --atropos http://127.0.0.1:8000", description: "For a trainer behind Atropos" }
+    {
+      command: "hermes rl rollout arithmetic --base-url http://127.0.0.1:8000/v1 -m Qwen/Qwen3-8B",
+      description: "Against a vLLM server"
+    },
+    {
+      command: "hermes rl rollout tasks.jsonl --atropos http://127.0.0.1:8000",
+      description: "For a trainer behind Atropos"
+    }
   ])
 )
 
-const environments = Command.make("environments", { json }, (flags) => Effect.flatMap(loadReports, (module) => module.listEnvironments(flags))).pipe(
-  Command.withDescription("List environments")
-)
+const environments = Command.make("environments", { json }, (flags) =>
+  Effect.flatMap(loadReports, (module) => module.listEnvironments(flags))
+).pipe(Command.withDescription("List environments"))
 
-const check = Command.make("check", { atropos, script }, (flags) => Effect.flatMap(loadReports, (module) => module.check(flags))).pipe(
-  Command.withDescription("Check the model's server for tokens, an Atropos API, and keys")
-)
+const check = Command.make("check", { atropos, script }, (flags) =>
+  Effect.flatMap(loadReports, (module) => module.check(flags))
+).pipe(Command.withDescription("Check the model's server for tokens, an Atropos API, and keys"))
 
-const list = Command.make("list", { rollouts, json }, (flags) => Effect.flatMap(loadReports, (module) => module.list(flags))).pipe(
-  Command.withDescription("List rollouts")
-)
+const list = Command.make("list", { rollouts, json }, (flags) =>
+  Effect.flatMap(loadReports, (module) => module.list(flags))
+).pipe(Command.withDescription("List rollouts"))
 
 const formats = ["groups", "episodes", "messages"] as const
 
-const exportEpisodes = Command.make("export", {
-  rollouts,
-  format: Flags.makeText("format", "KIND", `One of ${formats.join(", ")}; default: groups`),
-  output: Flags.makeText("output", "PATH", "File; default: stdout", "o")
-}, ({ format, ...flags }) => {
-  const known = formats.find((one) => one === format)
-  return format !== undefined && known === undefined
-    ? Effect.fail(makeUsageFailure(`--format is groups, episodes or messages, not "${format}"`))
-    : Effect.flatMap(loadReports, (module) => module.exportRollouts({ ...flags, format: known }))
-}).pipe(Command.withDescription("Export tokens, masks, scores and messages for a trainer"))
+const exportEpisodes = Command.make(
+  "export",
+  {
+    rollouts,
+    format: Flags.makeText("format", "KIND", `One of ${formats.join(", ")}; default: groups`),
+    output: Flags.makeText("output", "PATH", "File; default: stdout", "o")
+  },
+  ({ format, ...flags }) => {
+    const known = formats.find((one) => one === format)
+    return format !== undefined && known === undefined
+      ? Effect.fail(makeUsageFailure(`--format is groups, episodes or messages, not "${format}"`))
+      : Effect.flatMap(loadReports, (module) => module.exportRollouts({ ...flags, format: known }))
+  }
+).pipe(Command.withDescription("Export tokens, masks, scores and messages for a trainer"))
 
-const train = Command.make("train", {
-  task: Argument.optional(Argument.String("task").pipe(Argument.withDescription("What to train"))),
-  interactive: Flags.makeSwitch("interactive", "A conversation instead of one task", "i"),
-  maxIterations: makeIntegerFlag("max-iterations", "N", "Model calls of a task (200)"),
-  script
-}, (flags) => Effect.flatMap(Effect.promise(() => import("./TrainerChat.ts")), (module) => module.train(flags))).pipe(
-  Command.withDescription("Have an agent prepare, start and judge training runs")
+const train = Command.make(
+  "train",
+  {
+    task: Argument.optional(Argument.String("task").pipe(Argument.withDescription("What to train"))),
+    interactive: Flags.makeSwitch("interactive", "A conversation instead of one task", "i"),
+    maxIterations: makeIntegerFlag("max-iterations", "N", "Model calls of a task (200)"),
+    script
+  },
+  (flags) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./TrainerChat.ts")),
+      (module) => module.train(flags)
+    )
+).pipe(Command.withDescription("Have an agent prepare, start and judge training runs"))
+
+export const command = Command.make("rl").pipe(
+  Command.withSubcommands([rollout, environments, check, list, exportEpisodes, train])
 )
-
-export const command = Command.make("rl").pipe(Command.withSubcommands([rollout, environments, check, list, exportEpisodes, train]))

@@ -1,8 +1,9 @@
 /**
- * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the same meaning.
+ * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the
+ * same meaning.
  *
- * A row that reached its own limit of tokens or money ends as at its last model call and is written; one that reached its time fails. A limit
- * of the run interrupts the rows in flight and begins no other.
+ * A row that reached its own limit of tokens or money ends as at its last model call and is written; one that reached
+ * its time fails. A limit of the run interrupts the rows in flight and begins no other.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -15,8 +16,10 @@ import { type Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import type * as ProgressDisplay from "./ProgressDisplay.ts"
 
-const makeIntegerFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
-const makeNumberFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
+const makeIntegerFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const makeNumberFlag = (name: string, metavar: string, description: string) =>
+  Flags.takeLast(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
 
 /** Flags of a command that runs rows, which it calls by a name of its own. */
 export const makeFlags = (row: string, seed: string) => ({
@@ -41,16 +44,29 @@ export interface RunLimits extends Pick<RowPool.Options<never, never, never>, "l
 const makeTooSmallFailure = (name: string, value: number, least: number): Failure =>
   makeUsageFailure(`${name} ${value} is too small: pass ${least === 0 ? "more than 0" : `${least} or more`}`)
 
-const toDuration = (value: number | undefined) => value === undefined ? undefined : Duration.seconds(value)
+const toDuration = (value: number | undefined) => (value === undefined ? undefined : Duration.seconds(value))
 
 /** Checks the values of the flags. */
-export const read = Effect.fnUntraced(function*(
-  { maxCost, maxTime, maxTotalTokens, rowCost, rowTimeout, rowTokens }: Values
-): Effect.fn.Return<RunLimits, Failure> {
-  for (const [name, value] of [["--row-timeout", rowTimeout], ["--row-cost", rowCost], ["--max-cost", maxCost], ["--max-time", maxTime]] as const) {
+export const read = Effect.fnUntraced(function* ({
+  maxCost,
+  maxTime,
+  maxTotalTokens,
+  rowCost,
+  rowTimeout,
+  rowTokens
+}: Values): Effect.fn.Return<RunLimits, Failure> {
+  for (const [name, value] of [
+    ["--row-timeout", rowTimeout],
+    ["--row-cost", rowCost],
+    ["--max-cost", maxCost],
+    ["--max-time", maxTime]
+  ] as const) {
     if (value !== undefined && value <= 0) return yield* makeTooSmallFailure(name, value, 0)
   }
-  for (const [name, value] of [["--row-tokens", rowTokens], ["--max-total-tokens", maxTotalTokens]] as const) {
+  for (const [name, value] of [
+    ["--row-tokens", rowTokens],
+    ["--max-total-tokens", maxTotalTokens]
+  ] as const) {
     if (value !== undefined && value < 1) return yield* makeTooSmallFailure(name, value, 1)
   }
   return {
@@ -66,11 +82,14 @@ export const read = Effect.fnUntraced(function*(
 export const watchProgress = (
   { limits }: Pick<RunLimits, "limits">,
   { progress, say }: Pick<ProgressDisplay.Display, "progress" | "say">
-): (now: RowPool.Progress) => Effect.Effect<void> => {
+): ((now: RowPool.Progress) => Effect.Effect<void>) => {
   let isTold = limits?.costUsd === undefined
   return (now) => {
     if (isTold || now.tokens === 0 || now.costUsd !== undefined) return progress(now)
     isTold = true
-    return Effect.andThen(say("Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens"), progress(now))
+    return Effect.andThen(
+      say("Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens"),
+      progress(now)
+    )
   }
 }

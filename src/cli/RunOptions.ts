@@ -1,5 +1,6 @@
 /**
- * Options of every run of the command line besides its prompt: tools, limits and label; and the notice before the first one.
+ * Options of every run of the command line besides its prompt: tools, limits and label; and the notice before the first
+ * one.
  *
  * The flag, the platform's list or the general list of toolsets chooses from the tools that there are.
  *
@@ -20,10 +21,10 @@ import { printNote, type Output } from "./ProgramOutput.ts"
 
 /** Toolsets that a run selects. */
 const selectToolsets = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
-  flags.toolsets === undefined ? settings.platformToolsets["cli"] ?? settings.toolsets : settings.toolsets
+  flags.toolsets === undefined ? (settings.platformToolsets["cli"] ?? settings.toolsets) : settings.toolsets
 
 /** Says what of the choice means nothing. */
-export const selectTools = Effect.fnUntraced(function*(
+export const selectTools = Effect.fnUntraced(function* (
   flags: Pick<Flags.Globals, "toolsets">,
   settings: Values
 ): Effect.fn.Return<Selection, Failure, Output | ToolRegistry> {
@@ -63,33 +64,42 @@ export const selectAgentTools = (
   const withAgents = agent.subAgents.length > 0 ? [...agent.tools, Toolsets.ofSubAgents] : agent.tools
   const { selection, unknown } = Toolsets.choose(withAgents, sets, settings.disabledToolsets)
   const [first] = unknown
-  return first === undefined ? Effect.succeed(selection) : Effect.fail(makeUsageFailure(
-    `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
-  ))
+  return first === undefined
+    ? Effect.succeed(selection)
+    : Effect.fail(
+        makeUsageFailure(
+          `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
+        )
+      )
 }
 
 /** The flags of `hermes chat`, and the agent file that they name. */
-export type ChatFlags = Flags.Globals & Flags.Chat & {
-  readonly agentFile?: AgentFile | undefined
-}
+export type ChatFlags = Flags.Globals & Flags.Chat & { readonly agentFile?: AgentFile | undefined }
 
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
 /** Says so where nobody configured a model, and nobody asked for the stand-in either. */
-export const mentionStandIn = Effect.fnUntraced(function*({ script }: { readonly script?: string | undefined }, { model }: Values) {
+export const mentionStandIn = Effect.fnUntraced(function* (
+  { script }: { readonly script?: string | undefined },
+  { model }: Values
+) {
   const router = yield* ModelRouter
   const { provider } = yield* router.primary
   const isMeant = script !== undefined || model.provider.toLowerCase() === provider || model.default === provider
   if (provider === Offline.route.provider && !isMeant) yield* printNote(`Note: ${Offline.notice}`)
 })
 
-export const prepare = Effect.fnUntraced(function*(
+export const prepare = Effect.fnUntraced(function* (
   flags: ChatFlags,
   settings: Values
 ): Effect.fn.Return<RunOptions, Failure, ModelRouter | Output | ToolRegistry> {
-  const own = flags.toolsets === undefined && flags.agentFile !== undefined
-    ? yield* Effect.flatMap(ToolRegistry.use(({ list }) => list), (sets) => selectAgentTools(flags.agentFile, sets, settings))
-    : undefined
+  const own =
+    flags.toolsets === undefined && flags.agentFile !== undefined
+      ? yield* Effect.flatMap(
+          ToolRegistry.use(({ list }) => list),
+          (sets) => selectAgentTools(flags.agentFile, sets, settings)
+        )
+      : undefined
   const tools = own ?? (yield* selectTools(flags, settings))
   yield* mentionStandIn(flags, settings)
   return {
@@ -105,8 +115,13 @@ export const mentionKept = (
   flags: Pick<Flags.Globals, "ignoreRules" | "passSessionId">,
   known: Session | undefined
 ): Effect.Effect<void, never, Output> => {
-  const given = [...flags.ignoreRules ? ["--ignore-rules"] : [], ...flags.passSessionId ? ["--pass-session-id"] : []]
+  const given = [
+    ...(flags.ignoreRules ? ["--ignore-rules"] : []),
+    ...(flags.passSessionId ? ["--pass-session-id"] : [])
+  ]
   return known === undefined || given.length === 0
     ? Effect.void
-    : printNote(`Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`)
+    : printNote(
+        `Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`
+      )
 }

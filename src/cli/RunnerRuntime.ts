@@ -1,5 +1,6 @@
 /**
- * The runtime of commands that run many tasks without a user (`hermes swe`, `hermes eval`), and the place of the commands that check them.
+ * The runtime of commands that run many tasks without a user (`hermes swe`, `hermes eval`), and the place of the
+ * commands that check them.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,42 +24,60 @@ import { hermes } from "./Hermes.ts"
 import { Program, type Start } from "./Program.ts"
 
 /** Loads the settings under the shared flags and those of the command. */
-export const loadSettings = Effect.fnUntraced(function*(flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
-  const options = Flags.toConfigOptions({ ...yield* hermes, agentFile })
-  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...flags] })
+export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
+  const options = Flags.toConfigOptions({ ...(yield* hermes), agentFile })
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...(options.flags ?? []), ...flags] })
   for (const warning of warnings) yield* Effect.logWarning(warning)
   return settings
 })
 
 /**
- * Settings of a runtime for workspaces that it made itself: what is in them may be written, whatever folder the program was started in. No
- * session begins with the user's own files.
+ * Settings of a runtime for workspaces that it made itself: what is in them may be written, whatever folder the program
+ * was started in. No session begins with the user's own files.
  */
 const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal
-  return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, policy: sandbox.policy ?? "workspace-write" } } }
+  return {
+    ...settings,
+    terminal: { ...settings.terminal, sandbox: { ...sandbox, policy: sandbox.policy ?? "workspace-write" } }
+  }
 }
 
 /** Opens the place of commands that the settings choose. */
-const openCommandEnvironment = Effect.fnUntraced(function*(settings: Values) {
-  const { layer } = yield* ConfiguredEnvironment.choose(settings, { environment: yield* Environment, home: yield* Home })
+const openCommandEnvironment = Effect.fnUntraced(function* (settings: Values) {
+  const { layer } = yield* ConfiguredEnvironment.choose(settings, {
+    environment: yield* Environment,
+    home: yield* Home
+  })
   return Context.get(yield* Layer.build(layer ?? layerLocal), CommandEnvironment)
 })
 
 /** Fails with one line where the settings name neither a model nor the stand-in, before anything is made. */
-export const requireModel = Effect.fnUntraced(function*(settings: Values, { replay, script }: Pick<Start, "replay" | "script">) {
+export const requireModel = Effect.fnUntraced(function* (
+  settings: Values,
+  { replay, script }: Pick<Start, "replay" | "script">
+) {
   const isReplaced = script !== undefined || replay !== undefined
-  const missing = isReplaced ? undefined : ConfiguredRoutes.findMissingModel({ settings, environment: yield* Environment })
+  const missing = isReplaced
+    ? undefined
+    : ConfiguredRoutes.findMissingModel({ settings, environment: yield* Environment })
   if (missing !== undefined) return yield* missing
 })
 
 /** Opens a runtime, and beside it the place of commands that check what was done. */
-export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start, "agentFile" | "database" | "replay" | "script">) {
+export const open = Effect.fnUntraced(function* (
+  given: Values,
+  start: Pick<Start, "agentFile" | "database" | "replay" | "script">
+) {
   const program = yield* Program
   const settings = toWorkspaceSettings(given)
   const { backend, dockerBinary, dockerImage } = settings.terminal
   // Before a token is spent.
-  if (backend === "docker") yield* Effect.flatMap(Effect.promise(() => import("../environment/Container.ts")), ({ fetchImage }) => fetchImage(dockerBinary, dockerImage))
+  if (backend === "docker")
+    yield* Effect.flatMap(
+      Effect.promise(() => import("../environment/Container.ts")),
+      ({ fetchImage }) => fetchImage(dockerBinary, dockerImage)
+    )
   const environment = yield* openCommandEnvironment(settings)
   const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
@@ -73,7 +92,7 @@ export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start
 })
 
 /** Keeps other processes from the results of a run, for as long as the scope lives. */
-export const hold = Effect.fnUntraced(function*(results: string) {
+export const hold = Effect.fnUntraced(function* (results: string) {
   const { database, ensure } = yield* Home
   yield* ensure
   const leases = Context.get(yield* Layer.build(Leases.layer(database)), Leases.Leases)

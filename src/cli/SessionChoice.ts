@@ -1,6 +1,6 @@
 /**
- * Session of a prompt: a new one, or the one that `--resume` or `--continue` means. `latest` is the newest session of the folder that the
- * program was started in; a session of another folder is named by its id, and told.
+ * Session of a prompt: a new one, or the one that `--resume` or `--continue` means. `latest` is the newest session of
+ * the folder that the program was started in; a session of another folder is named by its id, and told.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -30,7 +30,13 @@ export interface ChosenSession {
 }
 
 /** Services of the store of the home directory. */
-type StoreServices = RunRecord | SessionActivity | SessionMaintenance | SessionRetention | SessionSearch | SessionStore.SessionStore
+type StoreServices =
+  | RunRecord
+  | SessionActivity
+  | SessionMaintenance
+  | SessionRetention
+  | SessionSearch
+  | SessionStore.SessionStore
 
 /** Last argument of {@link withStore} and {@link withStoredSession} for work that writes nothing. */
 export const forReading = true
@@ -41,7 +47,7 @@ export const withStore = <A, E>(
   otherwise: Effect.Effect<A, E>,
   readOnly = false
 ): Effect.Effect<A, E, FileSystem.FileSystem | Home> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
     // A path that cannot be looked at is the store's to complain about.
@@ -49,12 +55,15 @@ export const withStore = <A, E>(
     return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database, readOnly })) : otherwise
   })
 
-/** Reads the folder that the program was started in, as sessions belong to it: the project around it, by its repository. */
-export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> = Effect.gen(function*() {
-  const { projectOf } = yield* FolderTrust.make
-  const path = yield* projectOf(getWorkingDirectory())
-  return { path, holds: (directory) => Effect.map(projectOf(directory), (project) => project === path) }
-})
+/**
+ * Reads the folder that the program was started in, as sessions belong to it: the project around it, by its repository.
+ */
+export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> =
+  Effect.gen(function* () {
+    const { projectOf } = yield* FolderTrust.make
+    const path = yield* projectOf(getWorkingDirectory())
+    return { path, holds: (directory) => Effect.map(projectOf(directory), (project) => project === path) }
+  })
 
 /** Works with the stored session that a reference means. */
 export const withStoredSession = <A, E>(
@@ -64,21 +73,28 @@ export const withStoredSession = <A, E>(
 ): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
   Effect.flatMap(readFolder, (folder) =>
     withStore<A, E | SessionNotFound | SessionStoreError>(
-      Effect.flatMap(SessionStore.SessionStore.use((store) => store.resolve(reference, folder)), work),
+      Effect.flatMap(
+        SessionStore.SessionStore.use((store) => store.resolve(reference, folder)),
+        work
+      ),
       Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] })),
       readOnly
-    ))
+    )
+  )
 
 /** Opens a stored session, in the part of its conversation that is newest. */
-export const openStored = (reference: string): Effect.Effect<ChosenSession, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
+export const openStored = (
+  reference: string
+): Effect.Effect<ChosenSession, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
   withStoredSession(reference, (named) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
       // A session that was compacted goes on in another one.
       const id = yield* store.newest(named.id)
       const known = id === named.id ? named : Option.getOrElse(yield* store.get(id), () => named)
       return { id: known.id, known }
-    }))
+    })
+  )
 
 /** `fresh` is the id of a new session. */
 export const choose = (
@@ -96,17 +112,19 @@ export const findOtherFolder = (
 ): Effect.Effect<string | undefined> =>
   cwd === undefined
     ? Effect.succeed("no recorded folder")
-    : Effect.map(holds(cwd), (isHere) => isHere ? undefined : SafeText.toLine(cwd))
+    : Effect.map(holds(cwd), (isHere) => (isHere ? undefined : SafeText.toLine(cwd)))
 
 /** Says where the tools of a session of another folder work. */
-export const mentionFolder = Effect.fnUntraced(function*(
+export const mentionFolder = Effect.fnUntraced(function* (
   known: SessionStore.Session | undefined
 ): Effect.fn.Return<void, never, FileSystem.FileSystem | Home | Output | Path.Path> {
   if (known === undefined) return
   const other = yield* findOtherFolder(yield* readFolder, known)
   if (other === undefined) return
-  if (known.cwd === undefined) return yield* printNote(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
+  if (known.cwd === undefined)
+    return yield* printNote(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
   // One that is gone is told where the session is opened.
   const files = yield* FileSystem.FileSystem
-  if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false)) yield* printNote(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
+  if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false))
+    yield* printNote(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
 })

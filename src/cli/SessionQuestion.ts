@@ -1,6 +1,6 @@
 /**
- * The question of `--continue` and `--resume latest` in a folder that has no session: one of another folder, or a new one. Nothing is resumed
- * unasked that would write somewhere else.
+ * The question of `--continue` and `--resume latest` in a folder that has no session: one of another folder, or a new
+ * one. Nothing is resumed unasked that would write somewhere else.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -24,13 +24,16 @@ const mostRead = 200
 const mostListed = 20
 
 /** Reads the newest session of each folder, the newest first. */
-const readNewest = Effect.map(SessionStore.use((store) => store.list({ limit: mostRead })), (list) => {
-  const byFolder = new Map<string | undefined, Session>()
-  for (const session of list.filter(({ source }) => !hiddenSources.includes(source))) {
-    if (!byFolder.has(session.cwd)) byFolder.set(session.cwd, session)
+const readNewest = Effect.map(
+  SessionStore.use((store) => store.list({ limit: mostRead })),
+  (list) => {
+    const byFolder = new Map<string | undefined, Session>()
+    for (const session of list.filter(({ source }) => !hiddenSources.includes(source))) {
+      if (!byFolder.has(session.cwd)) byFolder.set(session.cwd, session)
+    }
+    return Array.from(byFolder.values()).slice(0, mostListed)
   }
-  return Array.from(byFolder.values()).slice(0, mostListed)
-})
+)
 
 const formatTitle = (session: Session, now: number): string =>
   [
@@ -39,11 +42,18 @@ const formatTitle = (session: Session, now: number): string =>
     Overview.formatAgo(now - (session.endedAt ?? session.startedAt))
   ].join(" · ")
 
-/** Asks where to go on when this folder has no session; `fresh` is the id of a new one. Leaving the question is the error. */
-export const askForSession = Effect.fnUntraced(function*(error: SessionNotFound, fresh: SessionId) {
+/**
+ * Asks where to go on when this folder has no session; `fresh` is the id of a new one. Leaving the question is the
+ * error.
+ */
+export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound, fresh: SessionId) {
   const { process } = yield* Environment
   if (error.folder === undefined || process["TERM"] === "dumb") return yield* error
-  const sessions = yield* SessionChoice.withStore<ReadonlyArray<Session>, SessionStoreError>(readNewest, Effect.succeed([]), SessionChoice.forReading)
+  const sessions = yield* SessionChoice.withStore<ReadonlyArray<Session>, SessionStoreError>(
+    readNewest,
+    Effect.succeed([]),
+    SessionChoice.forReading
+  )
   if (sessions.length === 0) return yield* error
   const now = yield* Clock.currentTimeMillis
   yield* printNote(`There is no session of this folder (${SafeText.toLine(error.folder)}).`)

@@ -1,8 +1,8 @@
 /**
  * One query: a live session of one message, shown by a view, and an exit code that says how it ended.
  *
- * The session id is on stderr before the answer. Whatever happens, the view gets its ending, and what went wrong is one line
- * on stderr. What plugins print to stdout goes to stderr.
+ * The session id is on stderr before the answer. Whatever happens, the view gets its ending, and what went wrong is one
+ * line on stderr. What plugins print to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
  */
@@ -47,7 +47,8 @@ import * as ExitText from "./render/ExitText.ts"
 import * as Theme from "./render/Theme.ts"
 import * as View from "./View.ts"
 
-const formatResumeCommand = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
+const formatResumeCommand = ({ sessionId }: { readonly sessionId: string }): string =>
+  `hermes chat --resume ${sessionId}`
 
 const describeRemedy = (result: RunResult): string => {
   switch (result.exit) {
@@ -75,7 +76,8 @@ export const describeEnding = (result: RunResult): string | undefined =>
   isCompleted(result) ? undefined : `${ExitText.describeCause(result)}: ${describeRemedy(result)}`
 
 /** A run that a signal ended. */
-const describeInterruption = (sessionId: string): string => `interrupted: continue with \`${formatResumeCommand({ sessionId })}\``
+const describeInterruption = (sessionId: string): string =>
+  `interrupted: continue with \`${formatResumeCommand({ sessionId })}\``
 
 /** A run that was under way when the process was ended by something else than a signal. */
 const describeCutOff = (sessionId: string): string =>
@@ -86,14 +88,20 @@ const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && f
 
 const chooseView = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
   if (flags.format === "stream-json") return StreamJsonView.make(output)
-  return isQuiet(flags) ? View.makeQuietView(output) : flags.plain ? View.makePlainView(output) : View.makeTextView(output)
+  return isQuiet(flags)
+    ? View.makeQuietView(output)
+    : flags.plain
+      ? View.makePlainView(output)
+      : View.makeTextView(output)
 }
 
 /** Prints log lines between the lines of the view. */
 const makeLogLayer = ({ note }: View.View): Layer.Layer<never> =>
   note === undefined
     ? Layer.empty
-    : Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))])
+    : Logger.layer([
+        Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))
+      ])
 
 /** Facts of the run so far, for an early end. */
 interface RunProgress {
@@ -145,16 +153,20 @@ interface EventSinks {
 /** The code of `-z`: a completed run without a text failed, and every other ending is told from that. */
 const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
   if (exitCode > unusable) return exitCode
-  return error === undefined ? text.trim() === "" ? failed : 0 : unusable
+  return error === undefined ? (text.trim() === "" ? failed : 0) : unusable
 }
 
 /** A live session of one message, in which nobody is asked, and the result of its turn. */
-const runTurn = Effect.fnUntraced(function*(
+const runTurn = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
   { onEvent, onUsageAfter }: EventSinks,
-  { cwd, id, prompt }: { readonly cwd: string | undefined; readonly id: Ids.SessionId; readonly prompt: RunInput["prompt"] }
+  {
+    cwd,
+    id,
+    prompt
+  }: { readonly cwd: string | undefined; readonly id: Ids.SessionId; readonly prompt: RunInput["prompt"] }
 ) {
   const asked = yield* RunOptions.prepare(flags, settings)
   const live = yield* LiveSession.make({
@@ -169,25 +181,27 @@ const runTurn = Effect.fnUntraced(function*(
   // The run waits for each event to be shown: what is told of it when the process ends early is whole.
   const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })
   let ended = yield* Deferred.make<RunResult, AgentError>()
-  const read = Effect.forever(Effect.flatMap(reader.take, (event) => {
-    switch (event._tag) {
-      case "TurnStarted":
-        return Effect.sync(() => view.prepare({ display: settings.display, live: !event.turn.isRewritten }))
-      case "RunEvents":
-        return onEvent(event.events)
-      case "UsageAfter":
-        return onUsageAfter(event.events)
-      case "TurnEnded":
-        return Deferred.done(ended, event.exit)
-      default:
-        return Effect.void
-    }
-  }))
+  const read = Effect.forever(
+    Effect.flatMap(reader.take, (event) => {
+      switch (event._tag) {
+        case "TurnStarted":
+          return Effect.sync(() => view.prepare({ display: settings.display, live: !event.turn.isRewritten }))
+        case "RunEvents":
+          return onEvent(event.events)
+        case "UsageAfter":
+          return onUsageAfter(event.events)
+        case "TurnEnded":
+          return Deferred.done(ended, event.exit)
+        default:
+          return Effect.void
+      }
+    })
+  )
   const reading = yield* Effect.forkScoped(Effect.orDie(read))
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   // Closed before its reader, which shows how a turn ends that is interrupted.
   yield* Effect.addFinalizer(() => live.close)
-  const sendPrompt = Effect.fnUntraced(function*(prompt: RunInput["prompt"]) {
+  const sendPrompt = Effect.fnUntraced(function* (prompt: RunInput["prompt"]) {
     ended = yield* Deferred.make<RunResult, AgentError>()
     yield* live.send({ prompt })
     return yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
@@ -195,8 +209,11 @@ const runTurn = Effect.fnUntraced(function*(
   return { live, ask: sendPrompt, result: yield* sendPrompt(prompt) }
 })
 
-/** An answer that has to fit a schema: it is asked for once more where it does not. Fails with what is still wrong with it. */
-const requireFittingAnswer = Effect.fnUntraced(function*(
+/**
+ * An answer that has to fit a schema: it is asked for once more where it does not. Fails with what is still wrong with
+ * it.
+ */
+const requireFittingAnswer = Effect.fnUntraced(function* (
   schema: OutputSchema,
   result: RunResult,
   ask: (prompt: string) => Effect.Effect<RunResult, AgentError>
@@ -210,7 +227,9 @@ const requireFittingAnswer = Effect.fnUntraced(function*(
   const second = schema.read(again.text)
   return Result.isSuccess(second)
     ? { ...both, text: second.success }
-    : yield* makeWorkFailure(`the answer does not fit --output-schema: ${SafeText.toLine(second.failure)}. Simplify the schema, or use another model with --model`)
+    : yield* makeWorkFailure(
+        `the answer does not fit --output-schema: ${SafeText.toLine(second.failure)}. Simplify the schema, or use another model with --model`
+      )
 })
 
 /** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
@@ -221,7 +240,10 @@ const waitForProcesses = ({ background }: LiveSession.LiveSession, { terminal }:
 export const reviewSeconds = 20
 
 /** A review of the conversation gets a little time, after the answer was given by `finishRun`. */
-const waitForReview = Effect.fnUntraced(function*({ background }: LiveSession.LiveSession, finish: Effect.Effect<unknown>) {
+const waitForReview = Effect.fnUntraced(function* (
+  { background }: LiveSession.LiveSession,
+  finish: Effect.Effect<unknown>
+) {
   const { err } = yield* Output
   if ((yield* background.list).some(({ kind }) => kind === "review")) {
     yield* finish
@@ -235,16 +257,32 @@ const waitForReview = Effect.fnUntraced(function*({ background }: LiveSession.Li
 /** Writes the answer to a file; one that cannot be written is a failure, as a script reads it there. */
 const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((files) =>
-    Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) => makeWorkFailure(`--output-last-message ${path} cannot be written: ${message}`)))
+    Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) =>
+      makeWorkFailure(`--output-last-message ${path} cannot be written: ${message}`)
+    )
+  )
 
-export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"], schema?: OutputSchema) {
+export const run = Effect.fnUntraced(function* (
+  flags: RunOptions.ChatFlags,
+  prompt: RunInput["prompt"],
+  schema?: OutputSchema
+) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
   const isScripted = flags.oneshotPrompt !== undefined
   const view = chooseView(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined, report: undefined }
+  const known: RunProgress = {
+    sessionId: fresh,
+    usage: Usage.zero,
+    cost: Cost.nothing,
+    route: undefined,
+    begun: false,
+    result: undefined,
+    told: undefined,
+    report: undefined
+  }
 
   const beginView = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -262,16 +300,19 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
         known.usage = Usage.add(known.usage, event.usage)
         known.cost = Cost.addCall(known.cost, Cost.fromSpent(event.cost))
       }
-      if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined)) known.route = event
+      if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined))
+        known.route = event
       if (event._tag === "RunStarted" && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
       // It was compacted, and goes on there.
-      if (event._tag === "RunFinished" && event.sessionId !== known.sessionId && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
+      if (event._tag === "RunFinished" && event.sessionId !== known.sessionId && !isScripted)
+        started = output.err(`session_id: ${event.sessionId}\n`)
     }
     return Effect.andThen(started, view.events(events))
   }
 
   /** Takes what work in the background spends after the answer into the report. */
-  const onUsageAfter = (events: ReadonlyArray<UsageReported>): Effect.Effect<void> => Effect.sync(() => events.forEach(account.add))
+  const onUsageAfter = (events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
+    Effect.sync(() => events.forEach(account.add))
 
   /** Writes the report where it is new; a warning where it cannot be written. */
   const reportUsage = (ending: View.RunSummary) => {
@@ -282,7 +323,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     return unwritten === undefined ? Effect.void : Effect.provideService(printWarnings([unwritten]), Output, output)
   }
 
-  const work = Effect.gen(function*() {
+  const work = Effect.gen(function* () {
     yield* output.protect
     const settings = yield* Settings
     const { process } = yield* Environment
@@ -291,29 +332,63 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     if (unknownTheme !== undefined && aside.terminal) yield* Effect.logWarning(unknownTheme)
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
-    yield* Effect.andThen(SessionChoice.mentionFolder(session.known), RunOptions.mentionKept(flags, session.known)).pipe(Effect.provideService(Output, output))
-    const chosen = flags.skills.length === 0 ? Effect.succeed(prompt) : Effect.promise(() => import("./ChatSkills.ts")).pipe(
-      Effect.flatMap(({ preloadSkills, withSkills }) =>
-        Effect.map(SkillStore.use((skills) => preloadSkills(skills, flags, session.id)), (text) => withSkills(text, prompt)))
-    )
+    yield* Effect.andThen(
+      SessionChoice.mentionFolder(session.known),
+      RunOptions.mentionKept(flags, session.known)
+    ).pipe(Effect.provideService(Output, output))
+    const chosen =
+      flags.skills.length === 0
+        ? Effect.succeed(prompt)
+        : Effect.promise(() => import("./ChatSkills.ts")).pipe(
+            Effect.flatMap(({ preloadSkills, withSkills }) =>
+              Effect.map(
+                SkillStore.use((skills) => preloadSkills(skills, flags, session.id)),
+                (text) => withSkills(text, prompt)
+              )
+            )
+          )
     const cwd = session.known === undefined ? undefined : yield* findSessionDirectory(session.known)
     return yield* Effect.tap(chosen, beginView(settings.model.default ?? Offline.route.model)).pipe(
-      Effect.flatMap((prompt) => runTurn(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) })),
-      Effect.flatMap(({ ask, live, result }) => Effect.map(schema === undefined ? Effect.succeed(result) : requireFittingAnswer(schema, result, ask), (result) => ({ live, result }))),
+      Effect.flatMap((prompt) =>
+        runTurn(
+          flags,
+          settings,
+          view,
+          { onEvent, onUsageAfter },
+          { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) }
+        )
+      ),
+      Effect.flatMap(({ ask, live, result }) =>
+        Effect.map(
+          schema === undefined ? Effect.succeed(result) : requireFittingAnswer(schema, result, ask),
+          (result) => ({ live, result })
+        )
+      ),
       Effect.tap(({ live, result }) => {
         known.result = result
         return waitForProcesses(live, settings)
       }),
-      Effect.tap(({ result }) => flags.outputLastMessage === undefined ? Effect.void : writeAnswer(flags.outputLastMessage, result.text)),
-      Effect.tap(({ live, result }) => waitForReview(live, Effect.suspend(() => finishRun(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
+      Effect.tap(({ result }) =>
+        flags.outputLastMessage === undefined ? Effect.void : writeAnswer(flags.outputLastMessage, result.text)
+      ),
+      Effect.tap(({ live, result }) =>
+        waitForReview(
+          live,
+          Effect.suspend(() => finishRun(Exit.succeed(result)))
+        ).pipe(Effect.provideService(Output, output))
+      ),
       Effect.map(({ result }) => result),
       Effect.scoped,
       Effect.provide(program.layer(settings, { ...flags, session: session.known?.id }))
     )
-  }).pipe(Effect.provide(Config.layerAll(Flags.toConfigOptions(flags))), Effect.scoped, Effect.provide(isScripted ? Logger.layer([]) : makeLogLayer(view)))
+  }).pipe(
+    Effect.provide(Config.layerAll(Flags.toConfigOptions(flags))),
+    Effect.scoped,
+    Effect.provide(isScripted ? Logger.layer([]) : makeLogLayer(view))
+  )
 
   const reportEnding = (given: View.RunSummary) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const ending = isScripted ? { ...given, exitCode: toScriptCode(given) } : given
       known.told = ending
       yield* beginView(flags.model ?? "")
@@ -325,7 +400,9 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
 
   const finishRun = (exit: Exit.Exit<RunResult, unknown>) =>
     known.told === undefined
-      ? reportEnding(summariseEnding(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
+      ? reportEnding(
+          summariseEnding(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode())
+        )
       : Effect.as(reportUsage(known.told), known.told.exitCode)
 
   /** The ending of a run that the end of the process cut, told while there is still time for it. */
@@ -341,9 +418,11 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     return Effect.runSync(reportEnding({ exitCode, sessionId, text: "", usage, cost: Cost.toSpent(cost), error }))
   }
 
-  const code = yield* Effect.scoped(Effect.andThen(
-    output.onExit(endEarly),
-    Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finishRun))
-  ))
+  const code = yield* Effect.scoped(
+    Effect.andThen(
+      output.onExit(endEarly),
+      Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finishRun))
+    )
+  )
   return code === 0 ? undefined : yield* makeSilentFailure(code)
 })

@@ -1,14 +1,16 @@
 /**
  * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
  *
- * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
- * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
- * blank line. Where text that was shown is taken back, a line of the type `text_replaced` has, as its `text`, the whole text so far in
- * the place of all deltas before it, and the `step_id` from which on it differs. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
- * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each
- * fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that
- * answered. What child agents do is told by lines of the type `makeSubagentFact` (`start`, `progress`, `stop`), a file that a call changed by a
- * line `file_change`; the document has neither.
+ * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every
+ * case. The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart
+ * by a blank line. Where text that was shown is taken back, a line of the type `text_replaced` has, as its `text`, the
+ * whole text so far in the place of all deltas before it, and the `step_id` from which on it differs. A run that ended
+ * early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before
+ * it could run has a `tool_use` without `input`. What the run cost stands beside its `tokens`, as `estimated_cost_usd`,
+ * `cost_status` and `cost_source`. Each fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the
+ * `result` names the `model` and `provider` that answered. What child agents do is told by lines of the type
+ * `makeSubagentFact` (`start`, `progress`, `stop`), a file that a call changed by a line `file_change`; the document
+ * has neither.
  *
  * Source: `hermes-product.md` §1.5.
  */
@@ -33,13 +35,12 @@ type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
 const cutOutput = (output: string): string => TextCut.shorten(output, maxOutput)
 
 /** A line about a child agent. */
-const makeSubagentFact = (subtype: "start" | "progress" | "stop", { subagentId }: { readonly subagentId: string }): Fact => ({
-  type: "subagent",
-  subtype,
-  subagent_id: subagentId
-})
+const makeSubagentFact = (
+  subtype: "start" | "progress" | "stop",
+  { subagentId }: { readonly subagentId: string }
+): Fact => ({ type: "subagent", subtype, subagent_id: subagentId })
 
-const toTextFacts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
+const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
 
 export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
@@ -59,7 +60,9 @@ export const make = ({ out }: ProgramOutput.Service): View => {
       }
       case "ToolStarted":
         started.add(event.callId)
-        return [{ type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }]
+        return [
+          { type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }
+        ]
       case "ToolFinished": {
         const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
         return [
@@ -75,16 +78,18 @@ export const make = ({ out }: ProgramOutput.Service): View => {
         ]
       }
       case "FileChanged":
-        return [{
-          type: "file_change",
-          tool_call_id: event.callId,
-          path: event.path,
-          change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
-          by: event.by,
-          added: event.added,
-          removed: event.removed,
-          diff: event.diff
-        }]
+        return [
+          {
+            type: "file_change",
+            tool_call_id: event.callId,
+            path: event.path,
+            change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
+            by: event.by,
+            added: event.added,
+            removed: event.removed,
+            diff: event.diff
+          }
+        ]
       case "RouteChanged":
         return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
       case "SubagentStarted":
@@ -92,14 +97,16 @@ export const make = ({ out }: ProgramOutput.Service): View => {
       case "SubagentProgress":
         return [{ ...makeSubagentFact("progress", event), text: event.text }]
       case "SubagentFinished":
-        return [{
-          ...makeSubagentFact("stop", event),
-          session_id: event.sessionId,
-          status: event.status,
-          tool_count: event.toolCount,
-          tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
-          duration_ms: Math.round(event.durationMillis)
-        }]
+        return [
+          {
+            ...makeSubagentFact("stop", event),
+            session_id: event.sessionId,
+            status: event.status,
+            tool_count: event.toolCount,
+            tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
+            duration_ms: Math.round(event.durationMillis)
+          }
+        ]
       default:
         return []
     }
@@ -109,9 +116,9 @@ export const make = ({ out }: ProgramOutput.Service): View => {
     facts.length === 0
       ? Effect.void
       : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
-        startedAt ??= timestamp
-        return out(facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join(""))
-      })
+          startedAt ??= timestamp
+          return out(facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join(""))
+        })
 
   return {
     prepare: ({ live }) => {
@@ -122,24 +129,27 @@ export const make = ({ out }: ProgramOutput.Service): View => {
     end: ({ cost, error, exit, exitCode, route, sessionId, text: final, usage }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const rest = toTextFacts(shown.rest(final))
-        return writeFacts([...rest, {
-          type: "result",
-          session_id: sessionId,
-          exit_code: exitCode,
-          ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
-          ...(exit === undefined ? {} : { exit }),
-          text: shown.all(),
-          tokens: {
-            input: usage.inputTokens,
-            output: usage.outputTokens,
-            total: Usage.countTotalTokens(usage),
-            cache_read: usage.cacheReadTokens,
-            cache_write: usage.cacheWriteTokens
-          },
-          ...Cost.toWire(cost),
-          duration_ms: now - (startedAt ?? now),
-          ...(error === undefined ? {} : { error })
-        }])
+        return writeFacts([
+          ...rest,
+          {
+            type: "result",
+            session_id: sessionId,
+            exit_code: exitCode,
+            ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
+            ...(exit === undefined ? {} : { exit }),
+            text: shown.all(),
+            tokens: {
+              input: usage.inputTokens,
+              output: usage.outputTokens,
+              total: Usage.countTotalTokens(usage),
+              cache_read: usage.cacheReadTokens,
+              cache_write: usage.cacheWriteTokens
+            },
+            ...Cost.toWire(cost),
+            duration_ms: now - (startedAt ?? now),
+            ...(error === undefined ? {} : { error })
+          }
+        ])
       })
   }
 }

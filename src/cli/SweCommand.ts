@@ -9,12 +9,16 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
 
-const makeCountFlag = (name: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
+const makeCountFlag = (name: string, description: string) =>
+  Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
 const tasks = {
   promptsFile: Flags.makeText("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
   cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks that name none (empty)"),
-  workspace: Flags.takeLast(Flag.Literals("workspace", ["clone", "copy"]), "Of a directory: its last commit, or as it is"),
+  workspace: Flags.takeLast(
+    Flag.Literals("workspace", ["clone", "copy"]),
+    "Of a directory: its last commit, or as it is"
+  ),
   repos: Flags.makeText("repos", "DIRECTORY", "Place of repositories named owner/name"),
   env: Flags.takeLast(Flag.Literals("env", ["local", "sandbox", "docker", "ssh"]), "Where commands run"),
   image: Flags.makeText("image", "NAME", "Container image of tasks that name none"),
@@ -56,13 +60,16 @@ const actions = Effect.promise(() => import("./SweRuns.ts"))
 const runCommand = Command.make("run", run, (flags) => Effect.flatMap(actions, ({ run }) => run(flags))).pipe(
   Command.withDescription("Solve tasks, and write patches, predictions and scores"),
   Command.withExamples([
-    { command: "hermes swe run --task 'Fix the bug' --cwd . --eval-command 'npm test'", description: "One task, on a copy" },
+    {
+      command: "hermes swe run --task 'Fix the bug' --cwd . --eval-command 'npm test'",
+      description: "One task, on a copy"
+    },
     { command: "hermes swe run --prompts-file instances.jsonl --repos ~/clones", description: "SWE-bench instances" }
   ])
 )
 
-const evaluateCommand = Command.make("evaluate", evaluate, (flags) => Effect.flatMap(actions, ({ evaluate }) => evaluate(flags))).pipe(
-  Command.withDescription("Score patches that there are, without a model")
-)
+const evaluateCommand = Command.make("evaluate", evaluate, (flags) =>
+  Effect.flatMap(actions, ({ evaluate }) => evaluate(flags))
+).pipe(Command.withDescription("Score patches that there are, without a model"))
 
 export const command = Command.make("swe").pipe(Command.withSubcommands([runCommand, evaluateCommand]))

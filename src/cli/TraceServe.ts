@@ -1,8 +1,8 @@
 /**
  * Action of `hermes trace serve`: the studio over the sessions of the home directory, on this machine, until Ctrl+C.
  *
- * A replay runs in this process, in a runtime of its own made of the settings, as `hermes chat` has it; approvals are those of a
- * program that nobody sits in front of.
+ * A replay runs in this process, in a runtime of its own made of the settings, as `hermes chat` has it; approvals are
+ * those of a program that nobody sits in front of.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -37,13 +37,13 @@ export interface ServeFlags {
   readonly write: boolean
 }
 
-const loadSettings = Effect.fnUntraced(function*(model: string | undefined) {
+const loadSettings = Effect.fnUntraced(function* (model: string | undefined) {
   const flags = yield* hermes
   const { settings } = yield* Config.load(Flags.toConfigOptions(model === undefined ? flags : { ...flags, model }))
   return settings
 })
 
-const runReplay = Effect.fnUntraced(function*(
+const runReplay = Effect.fnUntraced(function* (
   { goesOn, prompt, session }: ReplayRun,
   settings: Values,
   started: Deferred.Deferred<void, Refusal>,
@@ -64,7 +64,10 @@ const runReplay = Effect.fnUntraced(function*(
       cwd,
       maxIterations: settings.agent.maxTurns,
       readsText: false,
-      onEvent: (events) => events.some(({ _tag }) => _tag === "RunStarted") ? Effect.asVoid(Deferred.succeed(started, undefined)) : Effect.void
+      onEvent: (events) =>
+        events.some(({ _tag }) => _tag === "RunStarted")
+          ? Effect.asVoid(Deferred.succeed(started, undefined))
+          : Effect.void
     }),
     InteractiveMode,
     makeUnattended("studio replay", settings.approvals.unattendedMode)
@@ -73,13 +76,16 @@ const runReplay = Effect.fnUntraced(function*(
 
 const startReplay = (wanted: ReplayRun, started: Deferred.Deferred<void, Refusal>, heard: Effect.Effect<void>) =>
   Effect.flatMap(Effect.all([Program, loadSettings(wanted.model)]), ([program, settings]) =>
-    Effect.provide(Effect.scoped(runReplay(wanted, settings, started, heard)), program.layer(settings, {})))
+    Effect.provide(Effect.scoped(runReplay(wanted, settings, started, heard)), program.layer(settings, {}))
+  )
 
-/** Runs sessions again in this process, as long as the scope lives; a run that cannot begin is refused with its reason. */
-const replays = Effect.gen(function*() {
+/**
+ * Runs sessions again in this process, as long as the scope lives; a run that cannot begin is refused with its reason.
+ */
+const replays = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof startReplay>>>()
-  const replaySession: Replay = Effect.fnUntraced(function*(wanted, heard) {
+  const replaySession: Replay = Effect.fnUntraced(function* (wanted, heard) {
     const started = yield* Deferred.make<void, Refusal>()
     yield* startReplay(wanted, started, heard).pipe(
       Effect.provide(services),
@@ -87,7 +93,8 @@ const replays = Effect.gen(function*() {
         if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return Effect.void
         const { line } = ErrorLine.fromCause(exit.cause)
         return Effect.flatMap(Deferred.fail(started, new Refusal({ status: 422, message: line })), (isFirst) =>
-          isFirst ? Effect.void : Effect.logWarning(`replay ${wanted.session.id}: ${line}`))
+          isFirst ? Effect.void : Effect.logWarning(`replay ${wanted.session.id}: ${line}`)
+        )
       }),
       Effect.forkIn(scope)
     )
@@ -97,27 +104,40 @@ const replays = Effect.gen(function*() {
 })
 
 const listModels = ({ fallbackModel, fallbackProviders, model }: Values): ReadonlyArray<string> =>
-  Array.from(new Set([model.default, ...[...fallbackProviders, fallbackModel].map((route) => route?.model)].flatMap((name) => name ?? [])))
+  Array.from(
+    new Set(
+      [model.default, ...[...fallbackProviders, fallbackModel].map((route) => route?.model)].flatMap(
+        (name) => name ?? []
+      )
+    )
+  )
 
 /** Serves until a signal asks for the end. */
-export const serve = Effect.fn("hermes trace serve")(function*({ port = 0, write }: ServeFlags) {
-  if (port < 0 || port > 65_535) return yield* makeUsageFailure(`--port "${port}" is invalid: expected a number from 0 to 65535`)
-  const { protect } = yield* Output
-  yield* protect
-  const home = yield* Home
-  const fs = yield* FileSystem.FileSystem
-  const settings = yield* Settings
-  const exists = Effect.orElseSucceed(fs.exists(home.database), () => true)
-  const ended = yield* EndSignal
-  const replay = write ? yield* replays : undefined
-  yield* Effect.gen(function*() {
-    // A database that cannot be read is told before a browser is opened.
-    if (yield* exists) yield* SessionActivity.use(({ sequence }) => sequence)
-    const { url } = yield* Effect.mapError(
-      StudioServer.serve({ home: home.root, models: listModels(settings), version, port, exists, replay }),
-      (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
-    )
-    yield* printLine(`Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; Ctrl+C ends it)`)
-    yield* ended
-  }).pipe(Effect.provide(SessionStore.layerSqlite({ path: home.database })))
-}, Effect.scoped, CommandSettings.provide)
+export const serve = Effect.fn("hermes trace serve")(
+  function* ({ port = 0, write }: ServeFlags) {
+    if (port < 0 || port > 65_535)
+      return yield* makeUsageFailure(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+    const { protect } = yield* Output
+    yield* protect
+    const home = yield* Home
+    const fs = yield* FileSystem.FileSystem
+    const settings = yield* Settings
+    const exists = Effect.orElseSucceed(fs.exists(home.database), () => true)
+    const ended = yield* EndSignal
+    const replay = write ? yield* replays : undefined
+    yield* Effect.gen(function* () {
+      // A database that cannot be read is told before a browser is opened.
+      if (yield* exists) yield* SessionActivity.use(({ sequence }) => sequence)
+      const { url } = yield* Effect.mapError(
+        StudioServer.serve({ home: home.root, models: listModels(settings), version, port, exists, replay }),
+        (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
+      )
+      yield* printLine(
+        `Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; Ctrl+C ends it)`
+      )
+      yield* ended
+    }).pipe(Effect.provide(SessionStore.layerSqlite({ path: home.database })))
+  },
+  Effect.scoped,
+  CommandSettings.provide
+)

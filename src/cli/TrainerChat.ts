@@ -1,6 +1,6 @@
 /**
- * Action of `hermes rl train`: the agent of `hermes chat` with the tools and instructions of one that trains, long timeouts and many model
- * calls. Training runs go on until they end or the program does.
+ * Action of `hermes rl train`: the agent of `hermes chat` with the tools and instructions of one that trains, long
+ * timeouts and many model calls. Training runs go on until they end or the program does.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -55,32 +55,43 @@ const makeTrainerAgent = (iterations: number): AgentFile => {
 
 /** The default service: rollouts are recorded in the home directory. */
 const makeRecorder = (script: string | undefined) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const home = yield* Home
     const paths = yield* Path.Path
     const settings = yield* RolloutRuns.rolloutSettings
     const { safeMode } = yield* hermes
-    const needs = yield* Effect.context<Effect.Services<ReturnType<typeof RolloutRuns.rollOut>> | FolderTrust.FolderTrust>()
+    const needs = yield* Effect.context<
+      Effect.Services<ReturnType<typeof RolloutRuns.rollOut>> | FolderTrust.FolderTrust
+    >()
     const rollOut: Parameters<typeof TrainingService.layerRecorder>[0]["rollOut"] = (config, directory, onGroup) =>
-      Effect.scoped(Effect.flatMap(EnvironmentCatalogue.find(config.environment), ({ environment }) =>
-        RolloutRuns.rollOut({
-          environment,
-          directory,
-          settings,
-          script,
-          safeMode,
-          atropos: undefined,
-          savesTrajectories: true,
-          options: {
-            groups: config.total_steps,
-            groupSize: config.group_size,
-            maxAgentTurns: config.max_agent_turns,
-            sampling: { temperature: config.temperature },
-            stepsPerEvaluation: config.steps_per_eval,
-            onGroup
-          }
-        }))).pipe(Effect.provideContext(needs))
-    const built = yield* Layer.build(TrainingService.layerRecorder({ directory: paths.join(home.root, "training"), environments: EnvironmentCatalogue.list, rollOut }))
+      Effect.scoped(
+        Effect.flatMap(EnvironmentCatalogue.find(config.environment), ({ environment }) =>
+          RolloutRuns.rollOut({
+            environment,
+            directory,
+            settings,
+            script,
+            safeMode,
+            atropos: undefined,
+            savesTrajectories: true,
+            options: {
+              groups: config.total_steps,
+              groupSize: config.group_size,
+              maxAgentTurns: config.max_agent_turns,
+              sampling: { temperature: config.temperature },
+              stepsPerEvaluation: config.steps_per_eval,
+              onGroup
+            }
+          })
+        )
+      ).pipe(Effect.provideContext(needs))
+    const built = yield* Layer.build(
+      TrainingService.layerRecorder({
+        directory: paths.join(home.root, "training"),
+        environments: EnvironmentCatalogue.list,
+        rollOut
+      })
+    )
     return Context.get(built, TrainingService.TrainingService)
   })
 
@@ -96,10 +107,12 @@ const withTools = (program: Program["Service"], service: Training): Program["Ser
 })
 
 /** Waits for the training runs that the agent left behind. */
-const waitForTrainingRuns = Effect.fnUntraced(function*(service: Training) {
+const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
   const running = (yield* service.runs).filter(({ status }) => status === "running")
   if (running.length === 0) return
-  yield* printNote(`${running.length === 1 ? "A training run goes" : `${running.length} training runs go`} on; Ctrl+C ends it`)
+  yield* printNote(
+    `${running.length === 1 ? "A training run goes" : `${running.length} training runs go`} on; Ctrl+C ends it`
+  )
   yield* Effect.sleep("5 seconds").pipe(
     Effect.andThen(service.runs),
     Effect.repeat({ until: (runs) => runs.every(({ status }) => status !== "running") })
@@ -108,47 +121,67 @@ const waitForTrainingRuns = Effect.fnUntraced(function*(service: Training) {
 })
 
 /** Has the agent work on a task, or in a conversation. */
-export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIterations, script, task }: TrainFlags) {
-  const query = Option.getOrUndefined(task)
-  const { terminal } = yield* Output
-  if (maxIterations !== undefined && maxIterations < 1) return yield* makeUsageFailure("--max-iterations is a whole number, 1 or more")
-  if (interactive && query !== undefined) return yield* makeUsageFailure("--interactive begins a conversation: leave out the task")
-  if (!interactive && (query === undefined || query.trim() === "")) {
-    return yield* makeUsageFailure("hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'")
-  }
-  if (interactive && !terminal.input) return yield* makeUsageFailure("Not a terminal. Pass a task instead of --interactive.")
-  const service = yield* makeRecorder(script)
-  const missing = yield* service.missingKeys
-  if (missing.length > 0) return yield* makeUsageFailure(`${service.name} needs keys that are not set: ${missing.join(", ")}. Set them in the environment or in .env.`)
-  if (service.notice !== "") yield* printNote(`Note: ${service.notice}`)
-  const program = withTools(yield* Program, service)
-  const iterations = maxIterations ?? RolloutSettings.trainerIterations
-  const flags: ChatFlags = {
-    ...(yield* hermes),
-    query,
-    queryFile: undefined,
-    image: undefined,
-    skills: [],
-    agent: undefined,
-    quiet: false,
-    plain: false,
-    format: undefined,
-    maxTurns: iterations,
-    runBudget: undefined,
-    source: "rl",
-    usageFile: undefined,
-    outputSchema: undefined,
-    outputLastMessage: undefined,
-    oneshot: false,
-    oneshotPrompt: undefined,
-    script,
-    record: undefined,
-    replay: undefined,
-    agentFile: makeTrainerAgent(iterations)
-  }
-  const chat = query === undefined
-    ? Effect.flatMap(Effect.promise(() => import("./InteractiveChat.ts")), ({ run }) => run(flags))
-    : Effect.flatMap(Effect.promise(() => import("./SingleQuery.ts")), ({ run }) => run(flags, query))
-  yield* Effect.provideService(chat, Program, program)
-  yield* waitForTrainingRuns(service)
-}, Effect.scoped, Effect.provide(FolderTrust.layer), Effect.provide(CommandSettings.surroundings))
+export const train = Effect.fn("hermes rl train")(
+  function* ({ interactive, maxIterations, script, task }: TrainFlags) {
+    const query = Option.getOrUndefined(task)
+    const { terminal } = yield* Output
+    if (maxIterations !== undefined && maxIterations < 1)
+      return yield* makeUsageFailure("--max-iterations is a whole number, 1 or more")
+    if (interactive && query !== undefined)
+      return yield* makeUsageFailure("--interactive begins a conversation: leave out the task")
+    if (!interactive && (query === undefined || query.trim() === "")) {
+      return yield* makeUsageFailure(
+        "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"
+      )
+    }
+    if (interactive && !terminal.input)
+      return yield* makeUsageFailure("Not a terminal. Pass a task instead of --interactive.")
+    const service = yield* makeRecorder(script)
+    const missing = yield* service.missingKeys
+    if (missing.length > 0)
+      return yield* makeUsageFailure(
+        `${service.name} needs keys that are not set: ${missing.join(", ")}. Set them in the environment or in .env.`
+      )
+    if (service.notice !== "") yield* printNote(`Note: ${service.notice}`)
+    const program = withTools(yield* Program, service)
+    const iterations = maxIterations ?? RolloutSettings.trainerIterations
+    const flags: ChatFlags = {
+      ...(yield* hermes),
+      query,
+      queryFile: undefined,
+      image: undefined,
+      skills: [],
+      agent: undefined,
+      quiet: false,
+      plain: false,
+      format: undefined,
+      maxTurns: iterations,
+      runBudget: undefined,
+      source: "rl",
+      usageFile: undefined,
+      outputSchema: undefined,
+      outputLastMessage: undefined,
+      oneshot: false,
+      oneshotPrompt: undefined,
+      script,
+      record: undefined,
+      replay: undefined,
+      agentFile: makeTrainerAgent(iterations)
+    }
+    const chat =
+      query === undefined
+        ? Effect.flatMap(
+            Effect.promise(() => import("./InteractiveChat.ts")),
+            ({ run }) => run(flags)
+          )
+        : Effect.flatMap(
+            Effect.promise(() => import("./SingleQuery.ts")),
+            ({ run }) => run(flags, query)
+          )
+    yield* Effect.provideService(chat, Program, program)
+    yield* waitForTrainingRuns(service)
+  },
+  Effect.scoped,
+  Effect.provide(FolderTrust.layer),
+  Effect.provide(CommandSettings.surroundings)
+)

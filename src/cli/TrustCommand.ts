@@ -31,27 +31,41 @@ const resolveFolder = (folder: string) => Effect.map(Path.Path, (paths) => paths
 const toRow = ({ owner, path, trusted_at }: TrustedFolder): ReadonlyArray<string> =>
   [path, owner === null ? "" : `owner ${owner}`, trusted_at.slice(0, 10)].map(SafeText.toLine)
 
-const listFolders = Effect.fn("hermes trust list")(function*({ json }: { readonly json: boolean }) {
+const listFolders = Effect.fn("hermes trust list")(function* ({ json }: { readonly json: boolean }) {
   const trusted = yield* FolderTrust.use(({ list }) => list)
   if (json) return yield* printLine(SafeText.toJson(trusted, 2))
-  yield* printLine(trusted.length === 0 ? "No trusted folders. Trust one with `hermes trust add`." : renderTable(trusted.map(toRow)))
+  yield* printLine(
+    trusted.length === 0 ? "No trusted folders. Trust one with `hermes trust add`." : renderTable(trusted.map(toRow))
+  )
 }, Effect.provide(trustStore))
 
-const list = Command.make("list", { json }, listFolders).pipe(Command.withAlias("ls"), Command.withDescription("List trusted folders"))
-
-const add = Command.make("add", { folder }, Effect.fn("hermes trust add")(function*({ folder }) {
-  const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(resolveFolder(folder), trust))
-  yield* printLine(`trusted ${SafeText.toLine(path)}`)
-}, Effect.provide(trustStore))).pipe(
-  Command.withDescription("Trust a folder: agent files, skills, plugins and middleware in it may have an effect")
+const list = Command.make("list", { json }, listFolders).pipe(
+  Command.withAlias("ls"),
+  Command.withDescription("List trusted folders")
 )
 
-const remove = Command.make("remove", { folder }, Effect.fn("hermes trust remove")(function*({ folder }) {
-  const trust = yield* FolderTrust
-  const path = yield* resolveFolder(folder)
-  if (yield* trust.forget(path)) return yield* printLine(`no longer trusted: ${SafeText.toLine(path)}`)
-  return yield* makeUnknownNameFailure("trusted folder", SafeText.toLine(path), { known: (yield* trust.list).map((one) => one.path), list: "hermes trust list" })
-}, Effect.provide(trustStore))).pipe(Command.withAlias("rm"), Command.withDescription("Forget a trusted folder"))
+const add = Command.make(
+  "add",
+  { folder },
+  Effect.fn("hermes trust add")(function* ({ folder }) {
+    const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(resolveFolder(folder), trust))
+    yield* printLine(`trusted ${SafeText.toLine(path)}`)
+  }, Effect.provide(trustStore))
+).pipe(Command.withDescription("Trust a folder: agent files, skills, plugins and middleware in it may have an effect"))
+
+const remove = Command.make(
+  "remove",
+  { folder },
+  Effect.fn("hermes trust remove")(function* ({ folder }) {
+    const trust = yield* FolderTrust
+    const path = yield* resolveFolder(folder)
+    if (yield* trust.forget(path)) return yield* printLine(`no longer trusted: ${SafeText.toLine(path)}`)
+    return yield* makeUnknownNameFailure("trusted folder", SafeText.toLine(path), {
+      known: (yield* trust.list).map((one) => one.path),
+      list: "hermes trust list"
+    })
+  }, Effect.provide(trustStore))
+).pipe(Command.withAlias("rm"), Command.withDescription("Forget a trusted folder"))
 
 /** Without a word behind it: the list. */
 export const command = Command.make("trust", { json }, listFolders).pipe(Command.withSubcommands([list, add, remove]))

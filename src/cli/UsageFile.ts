@@ -1,11 +1,12 @@
 /**
- * The report of `--usage-file`: a JSON file with the tokens and the cost of a run, written in every case, also when it fails.
+ * The report of `--usage-file`: a JSON file with the tokens and the cost of a run, written in every case, also when it
+ * fails.
  *
  * **Details**
  *
- * The counts at the top are those of the run's own steps; `auxiliary` has those of its side tasks, by name, and of its sub-agents, by id;
- * `total_including_auxiliary` is the sum of all. What reviews and sub-agents spend after the answer is added before the program ends.
- * A file that cannot be written changes nothing about the run.
+ * The counts at the top are those of the run's own steps; `auxiliary` has those of its side tasks, by name, and of its
+ * sub-agents, by id; `total_including_auxiliary` is the sum of all. What reviews and sub-agents spend after the answer
+ * is added before the program ends. A file that cannot be written changes nothing about the run.
  *
  * **Gotchas**
  *
@@ -74,21 +75,24 @@ export const make = (): Account => {
     report: ({ error, exit, exitCode, route, sessionId, text }) => {
       const isInterrupted = exitCode > 128 || exit === "interrupted_by_user"
       const isCompleted = exitCode === 0
-      return `${SafeText.toJson({
-        ...toCounts(own),
-        model: route?.model ?? null,
-        provider: route?.provider ?? null,
-        session_id: sessionId,
-        completed: isCompleted,
-        partial: !isCompleted && text !== "",
-        interrupted: isInterrupted,
-        turn_exit_reason: exit ?? (isCompleted ? "text_response" : isInterrupted ? "interrupted" : "failed"),
-        failed: !isCompleted && !isInterrupted && exit === undefined,
-        failure: error === undefined ? null : Redaction.redactText(error),
-        service_tier: null,
-        auxiliary: Object.fromEntries(Array.from(others, ([name, spent]) => [name, toCounts(spent)])),
-        total_including_auxiliary: toCounts(all)
-      }, 2)}\n`
+      return `${SafeText.toJson(
+        {
+          ...toCounts(own),
+          model: route?.model ?? null,
+          provider: route?.provider ?? null,
+          session_id: sessionId,
+          completed: isCompleted,
+          partial: !isCompleted && text !== "",
+          interrupted: isInterrupted,
+          turn_exit_reason: exit ?? (isCompleted ? "text_response" : isInterrupted ? "interrupted" : "failed"),
+          failed: !isCompleted && !isInterrupted && exit === undefined,
+          failure: error === undefined ? null : Redaction.redactText(error),
+          service_tier: null,
+          auxiliary: Object.fromEntries(Array.from(others, ([name, spent]) => [name, toCounts(spent)])),
+          total_including_auxiliary: toCounts(all)
+        },
+        2
+      )}\n`
     }
   }
 }

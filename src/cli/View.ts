@@ -61,8 +61,8 @@ export interface View {
 /**
  * Shows the answer on stdout as it is written, and what the agent does meanwhile on stderr.
  *
- * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
- * a line tells what the run is at.
+ * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks,
+ * and a line tells what the run is at.
  */
 export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer.terminal): View => {
   const { answer, aside } = streams
@@ -70,7 +70,8 @@ export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !stream
   let printer: EventPrinter.Printer | undefined
 
   const refresh = Effect.map(Clock.currentTimeMillis, (now) =>
-    screen.live((size) => ({ lines: printer?.view(size, now) ?? [] })))
+    screen.live((size) => ({ lines: printer?.view(size, now) ?? [] }))
+  )
 
   return {
     begin: () => Effect.void,
@@ -85,7 +86,7 @@ export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !stream
         hint: "Ctrl+C stops"
       })
     },
-    events: (events) => printer === undefined ? Effect.void : printer.events(events),
+    events: (events) => (printer === undefined ? Effect.void : printer.events(events)),
     end: () =>
       Effect.suspend(() => {
         screen.live(Screen.renderNothing)
@@ -93,22 +94,32 @@ export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !stream
         printer = undefined
         return open === undefined ? Effect.void : open.close
       }),
-    note: (line) => printer === undefined ? screen.say(`${line}\n`) : printer.note(line),
-    live: answer.terminal || aside.terminal
-      ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
-      : undefined
+    note: (line) => (printer === undefined ? screen.say(`${line}\n`) : printer.note(line)),
+    live:
+      answer.terminal || aside.terminal
+        ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
+        : undefined
   }
 }
 
-/** The same for screen readers (`--plain`): lines that follow each other, without colours, nothing drawn, Markdown without its marks. */
+/**
+ * The same for screen readers (`--plain`): lines that follow each other, without colours, nothing drawn, Markdown
+ * without its marks.
+ */
 export const makePlainView = (output: ProgramOutput.Service): View => {
   const { aside, answer, size } = output.streams
   const toLinearSink = (sink: Screen.Sink): Screen.Sink => ({ write: sink.write, terminal: false, paint: Paint.plain })
-  const view = makeTextView({ ...output, streams: { aside: toLinearSink(aside), answer: toLinearSink(answer), size } }, !answer.terminal)
+  const view = makeTextView(
+    { ...output, streams: { aside: toLinearSink(aside), answer: toLinearSink(answer), size } },
+    !answer.terminal
+  )
   return {
     ...view,
     prepare: ({ display, live }) =>
-      view.prepare({ display: { ...display, finalResponseMarkdown: display.finalResponseMarkdown === "raw" ? "raw" : "strip" }, live })
+      view.prepare({
+        display: { ...display, finalResponseMarkdown: display.finalResponseMarkdown === "raw" ? "raw" : "strip" },
+        live
+      })
   }
 }
 
@@ -128,15 +139,17 @@ const describeDelay = (event: RunEvent): string | undefined => {
 /**
  * `--quiet`: stdout carries the final text and a line break, and nothing before it.
  *
- * Delays of the answer are told on stderr, a line each: a wait and its reason, a warning, a model that has been silent for
- * half a minute. When all goes well nothing is.
+ * Delays of the answer are told on stderr, a line each: a wait and its reason, a warning, a model that has been silent
+ * for half a minute. When all goes well nothing is.
  */
 export const makeQuietView = ({ err, out }: ProgramOutput.Service): View => ({
   begin: () => Effect.void,
   prepare: () => undefined,
   events: (events) => {
     const lines = events.map(describeDelay).filter((line) => line !== undefined)
-    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(SafeText.toLine(line))}\n`).join(""))
+    return lines.length === 0
+      ? Effect.void
+      : err(lines.map((line) => `${Redaction.redactText(SafeText.toLine(line))}\n`).join(""))
   },
-  end: ({ text }) => text === "" ? Effect.void : out(`${text}\n`)
+  end: ({ text }) => (text === "" ? Effect.void : out(`${text}\n`))
 })

@@ -3,18 +3,18 @@
  *
  * **Details**
  *
- * A submission is a run with an id of its own. It is done once: a run whose process was killed is gone on with by the next one, and
- * an answer or a result of a tool that the session store has is neither asked for nor made again.
+ * A submission is a run with an id of its own. It is done once: a run whose process was killed is gone on with by the
+ * next one, and an answer or a result of a tool that the session store has is neither asked for nor made again.
  *
- * {@link layerSqlite} is one process over a SQLite file beside `state.db`. {@link layerRunner} is one of several runner processes over
- * Postgres: the runs of a runner that dies move to the others, within a few seconds after a kill. Runners talk through the database
- * alone, so that nothing listens on a network. {@link layerClient} submits and watches. The agent that does the work is that of any other
- * program: it is given as handlers.
+ * {@link layerSqlite} is one process over a SQLite file beside `state.db`. {@link layerRunner} is one of several runner
+ * processes over Postgres: the runs of a runner that dies move to the others, within a few seconds after a kill.
+ * Runners talk through the database alone, so that nothing listens on a network. {@link layerClient} submits and
+ * watches. The agent that does the work is that of any other program: it is given as handlers.
  *
  * **Gotchas**
  *
- * All runners of a cluster need the same tools, models and settings: any of them may go on with a run. Files of tools are those of the
- * machine that runs the call.
+ * All runners of a cluster need the same tools, models and settings: any of them may go on with a run. Files of tools
+ * are those of the machine that runs the call.
  *
  * **Example** (A run that survives its process)
  *
@@ -108,14 +108,21 @@ export interface FileOptions extends RunnerOptions {
 
 /** A database that several processes share. */
 export interface ServerOptions {
-  /** `postgres://user:password@host:port/database`; its parameter `schema` names the schema of the tables (`hermes`). */
+  /**
+   * `postgres://user:password@host:port/database`; its parameter `schema` names the schema of the tables (`hermes`).
+   */
   readonly url: Redacted.Redacted
 }
 
 const layers = Effect.promise(() => import("./ClusterLayers.ts"))
 
-/** Durable runs of one process over the SQLite file at `path`, which goes on with what another one left when it was killed. */
-export const layerSqlite = (options: FileOptions): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
+/**
+ * Durable runs of one process over the SQLite file at `path`, which goes on with what another one left when it was
+ * killed.
+ */
+export const layerSqlite = (
+  options: FileOptions
+): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
   Layer.unwrap(Effect.map(layers, ({ makeSqliteLayer }) => makeSqliteLayer(options)))
 
 /** A runner of a cluster over Postgres, as long as the scope lives. */
@@ -150,7 +157,18 @@ export interface Turn {
 export const turnKind = "turn"
 
 /** The request of a turn. */
-export const makeTurnRequest = ({ agent, batch, cwd, id, maxIterations, prompt, retries = 3, sessionId, source = "cluster", systemPrompt }: Turn): Request => ({
+export const makeTurnRequest = ({
+  agent,
+  batch,
+  cwd,
+  id,
+  maxIterations,
+  prompt,
+  retries = 3,
+  sessionId,
+  source = "cluster",
+  systemPrompt
+}: Turn): Request => ({
   id,
   batch: batch ?? `session ${sessionId}`,
   kind: turnKind,
@@ -164,7 +182,7 @@ export const submit = (request: Request): Effect.Effect<Outcome | undefined, Clu
   Cluster.use((cluster) => cluster.submit(request))
 
 /** Waits until these runs are over, and returns their outcomes. `told` gets each set of new ones. */
-export const waitForOutcomes = Effect.fnUntraced(function*(
+export const waitForOutcomes = Effect.fnUntraced(function* (
   ids: ReadonlyArray<string>,
   told: (outcomes: ReadonlyMap<string, Outcome>) => Effect.Effect<void> = () => Effect.void
 ): Effect.fn.Return<ReadonlyMap<string, Outcome>, ClusterError, Cluster> {

@@ -1,5 +1,6 @@
 /**
- * The layers of a cluster, loaded when one of them is built: `effect/cluster` and `effect/workflow` over SQLite or Postgres.
+ * The layers of a cluster, loaded when one of them is built: `effect/cluster` and `effect/workflow` over SQLite or
+ * Postgres.
  */
 import * as Digest from "effect/crypto/Digest"
 import * as Duration from "effect/Duration"
@@ -28,7 +29,9 @@ import * as RunWorkflow from "./RunWorkflow.ts"
 const defaultConcurrency = 8
 
 /** Times of the cluster, short enough that a runner that died is missed within seconds. */
-const buildShardingConfig = (address: Option.Option<RunnerAddress.RunnerAddress>): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
+const buildShardingConfig = (
+  address: Option.Option<RunnerAddress.RunnerAddress>
+): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
   runnerAddress: address,
   shardLockRefreshInterval: Duration.seconds(5),
   shardLockExpiration: Duration.seconds(20),
@@ -48,42 +51,79 @@ const engineOf = ClusterWorkflowEngine.layer.pipe(
   Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto, Layer.succeed(References.MinimumLogLevel, "Fatal")])
 )
 
-const makeWorkerLayer = (runner: string, { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
-  Layer.unwrap(Effect.map(DurableRun.turns, (turns) =>
-    Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(Layer.provideMerge(
-      RunWorkflow.layerWorker({ runner, concurrency, report, admit, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
-    ))))
+const makeWorkerLayer = (
+  runner: string,
+  { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions,
+  report: (running: number) => void
+) =>
+  Layer.unwrap(
+    Effect.map(DurableRun.turns, (turns) =>
+      Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(
+        Layer.provideMerge(
+          RunWorkflow.layerWorker({
+            runner,
+            concurrency,
+            report,
+            admit,
+            messages: turns.messages,
+            handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
+          })
+        )
+      )
+    )
+  )
 
 /** Wakes the reader of messages when something was submitted elsewhere. */
-const woken = Layer.effectDiscard(Effect.gen(function*() {
-  const runs = yield* Runs.Runs
-  const sharding = yield* Sharding
-  yield* Effect.forkScoped(runs.listen(sharding.pollStorage))
-}))
+const woken = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const runs = yield* Runs.Runs
+    const sharding = yield* Sharding
+    yield* Effect.forkScoped(runs.listen(sharding.pollStorage))
+  })
+)
 
 /** Durable runs as others use them. */
-const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(Cluster.Cluster, Effect.gen(function*() {
-  const runs = yield* Runs.Runs
-  const engine = yield* WorkflowEngine.WorkflowEngine
-  return {
-    submit: Effect.fnUntraced(function*(request) {
-      const known = yield* runs.add(request)
-      if (known !== undefined) return known
-      yield* Effect.provideService(RunWorkflow.RunWorkflow.execute(request, { discard: true }), WorkflowEngine.WorkflowEngine, engine)
-      yield* runs.announce
-      return undefined
-    }),
-    outcomes: runs.outcomes,
-    counts: runs.counts,
-    failures: runs.failures
-  }
-}))
+const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(
+  Cluster.Cluster,
+  Effect.gen(function* () {
+    const runs = yield* Runs.Runs
+    const engine = yield* WorkflowEngine.WorkflowEngine
+    return {
+      submit: Effect.fnUntraced(function* (request) {
+        const known = yield* runs.add(request)
+        if (known !== undefined) return known
+        yield* Effect.provideService(
+          RunWorkflow.RunWorkflow.execute(request, { discard: true }),
+          WorkflowEngine.WorkflowEngine,
+          engine
+        )
+        yield* runs.announce
+        return undefined
+      }),
+      outcomes: runs.outcomes,
+      counts: runs.counts,
+      failures: runs.failures
+    }
+  })
+)
 
 /** Durable runs of one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
-  const runner = Layer.effect(Cluster.Runner, Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({ name: address.host, drained: Effect.never, close, running })))
-  return Layer.mergeAll(served, runner, ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)).pipe(
+  const runner = Layer.effect(
+    Cluster.Runner,
+    Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({
+      name: address.host,
+      drained: Effect.never,
+      close,
+      running
+    }))
+  )
+  return Layer.mergeAll(
+    served,
+    runner,
+    ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
+  ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
     Layer.provide(engineOf),
     Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(buildShardingConfig(Option.some(address)))]),
@@ -93,18 +133,30 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
 
 /** A runner over a database that is open already, as long as the scope lives. */
 export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
-  const runner = Layer.effect(Cluster.Runner, Effect.gen(function*() {
-    const { address, drain, drained } = yield* Members.Membership
-    const { close, running } = yield* RunWorkflow.Worker
-    return { name: address.host, drained, close: Effect.andThen(drain, close), running }
-  }))
-  const sharded = Layer.unwrap(Effect.map(Members.Membership, ({ address, report }) =>
-    Layer.mergeAll(served, runner, woken, Members.removeDead, ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)).pipe(
-      Layer.provide(makeWorkerLayer(address.host, options, report)),
-      Layer.provide(engineOf),
-      Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-      Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address))))
-    )))
+  const runner = Layer.effect(
+    Cluster.Runner,
+    Effect.gen(function* () {
+      const { address, drain, drained } = yield* Members.Membership
+      const { close, running } = yield* RunWorkflow.Worker
+      return { name: address.host, drained, close: Effect.andThen(drain, close), running }
+    })
+  )
+  const sharded = Layer.unwrap(
+    Effect.map(Members.Membership, ({ address, report }) =>
+      Layer.mergeAll(
+        served,
+        runner,
+        woken,
+        Members.removeDead,
+        ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)
+      ).pipe(
+        Layer.provide(makeWorkerLayer(address.host, options, report)),
+        Layer.provide(engineOf),
+        Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+        Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address))))
+      )
+    )
+  )
   return sharded.pipe(
     Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
     Layer.provide(Runs.layerPostgres)
@@ -125,4 +177,5 @@ export const clientOver = served.pipe(
 )
 
 /** A process that submits runs to a cluster over Postgres. */
-export const makeClientLayer = (options: Cluster.ServerOptions) => clientOver.pipe(Layer.provide(databaseLayer(options.url)))
+export const makeClientLayer = (options: Cluster.ServerOptions) =>
+  clientOver.pipe(Layer.provide(databaseLayer(options.url)))

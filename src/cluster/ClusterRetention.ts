@@ -1,12 +1,13 @@
 /**
- * Retention of what a cluster keeps about work that is over: runs with their messages and replies, agents of submissions, marks and leases
- * that ran out.
+ * Retention of what a cluster keeps about work that is over: runs with their messages and replies, agents of
+ * submissions, marks and leases that ran out.
  *
  * **Details**
  *
- * A run is removed so many days after its end, with all that its workflow left; what waits or is under way stays, whatever its age. Once an
- * hour one of the runners does it, in parts of {@link partSize} runs, so that no statement holds others up. A runner that dies meanwhile
- * leaves the rest for the next hour. Sessions and the run record are not touched.
+ * A run is removed so many days after its end, with all that its workflow left; what waits or is under way stays,
+ * whatever its age. Once an hour one of the runners does it, in parts of {@link partSize} runs, so that no statement
+ * holds others up. A runner that dies meanwhile leaves the rest for the next hour. Sessions and the run record are not
+ * touched.
  *
  * **Gotchas**
  *
@@ -28,7 +29,7 @@ const partSize = 500
 const every = Duration.hours(1)
 
 /** Removes the runs that ended before a time, and returns how many. */
-const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: RunsPlace["run"], before: number) {
+const pruneRuns = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, run: RunsPlace["run"], before: number) {
   let removed = 0
   while (true) {
     const rows = yield* run(sql<{ readonly id: string }>`
@@ -36,19 +37,27 @@ const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run
     if (rows.length === 0) return removed
     const ids = rows.map(({ id }) => id)
     const executions = yield* Effect.forEach(ids, computeExecutionId)
-    yield* run(sql.withTransaction(Effect.gen(function*() {
-      yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
-      yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`
-      yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
-    })))
+    yield* run(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
+          yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`
+          yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
+        })
+      )
+    )
     removed += ids.length
   }
 })
 
-const computeCutoff = (days: number) => Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
+const computeCutoff = (days: number) =>
+  Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
-/** Removes what is over for so many days, unless another runner did it within the hour; returns the count of runs, or undefined. */
-export const sweep = Effect.fnUntraced(function*(days: number) {
+/**
+ * Removes what is over for so many days, unless another runner did it within the hour; returns the count of runs, or
+ * undefined.
+ */
+export const sweep = Effect.fnUntraced(function* (days: number) {
   const { run, schema, sql } = yield* ClusterDatabase
   const claimed = yield* run(sql`
     INSERT INTO shared (kind, key, value) VALUES ('retention', 'last', '')
@@ -65,23 +74,34 @@ export const sweep = Effect.fnUntraced(function*(days: number) {
     DELETE FROM shared WHERE (kind = 'pool' AND changed_at < ${passed})
       OR (kind = 'guard' AND changed_at + make_interval(secs => CAST(value AS DOUBLE PRECISION) / 1000) < clock_timestamp())`)
   const [leases] = yield* run(sql`SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'leases'`)
-  if (leases !== undefined) yield* run(sql`DELETE FROM leases WHERE expires_at < clock_timestamp() - make_interval(days => 1)`)
+  if (leases !== undefined)
+    yield* run(sql`DELETE FROM leases WHERE expires_at < clock_timestamp() - make_interval(days => 1)`)
   return removed
 })
 
 const makeSweepLayer = <E extends { readonly message: string }, R>(work: Effect.Effect<number | undefined, E, R>) =>
-  Layer.effectDiscard(Effect.forkScoped(work.pipe(
-    Effect.flatMap((removed) => removed === undefined || removed === 0 ? Effect.void : Effect.logDebug(`${removed} runs that are over were removed from the cluster`)),
-    Effect.catch(({ message }) => Effect.logWarning(`Retention of the cluster: ${message}`)),
-    Effect.andThen(Effect.sleep(every)),
-    Effect.forever
-  )))
+  Layer.effectDiscard(
+    Effect.forkScoped(
+      work.pipe(
+        Effect.flatMap((removed) =>
+          removed === undefined || removed === 0
+            ? Effect.void
+            : Effect.logDebug(`${removed} runs that are over were removed from the cluster`)
+        ),
+        Effect.catch(({ message }) => Effect.logWarning(`Retention of the cluster: ${message}`)),
+        Effect.andThen(Effect.sleep(every)),
+        Effect.forever
+      )
+    )
+  )
 
 /** Removes what is over, as long as the scope lives. */
 export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => makeSweepLayer(sweep(days))
 
 /** The same for the file of one process at `path`. */
 export const layerSqlite = (days: number, path: string): Layer.Layer<never, never, SqlClient.SqlClient> =>
-  makeSweepLayer(Effect.gen(function*() {
-    return yield* pruneRuns(yield* SqlClient.SqlClient, runSqlite(path), yield* computeCutoff(days))
-  }))
+  makeSweepLayer(
+    Effect.gen(function* () {
+      return yield* pruneRuns(yield* SqlClient.SqlClient, runSqlite(path), yield* computeCutoff(days))
+    })
+  )

@@ -3,12 +3,14 @@
  *
  * **Details**
  *
- * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call does, a result before
- * the next question. So a run that is begun again neither asks nor does again what is there: calls that did not begin are run, a call
- * that may have happened is told to the model as such, and only a tool annotated `Idempotent` is run a second time. There is no other log
- * of a run's steps, and the agent is the one of every other program.
+ * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call
+ * does, a result before the next question. So a run that is begun again neither asks nor does again what is there:
+ * calls that did not begin are run, a call that may have happened is told to the model as such, and only a tool
+ * annotated `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the one of
+ * every other program.
  *
- * A final answer that was stored by a process that died before it could say so is found in the run record, or as the last message.
+ * A final answer that was stored by a process that died before it could say so is found in the run record, or as the
+ * last message.
  *
  * Source: `ARCHITECTURE.md` §4 (`store.begin`) and §7 (a call that was running when the process died).
  */
@@ -46,48 +48,86 @@ export type FinishedRun = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & 
 const goOn = "Go on exactly where your last answer was cut off."
 
 /** The state of a session's last run, by its store. */
-const readRunState = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<Input, "firstPosition" | "sessionId">) {
+const readRunState = Effect.fnUntraced(function* ({
+  firstPosition,
+  sessionId
+}: Pick<Input, "firstPosition" | "sessionId">) {
   const store = yield* SessionStore
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
   // A compacted session goes on in another one, and so its prompt was stored.
   const messages = session === undefined ? [] : yield* store.messages(id)
   const seen = { sessionId: id, messages: messages.length }
-  if (session === undefined || (id === sessionId && messages.length <= firstPosition)) return { _tag: "New", seen } as const
+  if (session === undefined || (id === sessionId && messages.length <= firstPosition))
+    return { _tag: "New", seen } as const
   const last = messages.at(-1)
-  if (last === undefined || last.role !== "assistant" || Conversation.listOpenCalls(messages).length > 0) return { _tag: "Open", seen } as const
+  if (last === undefined || last.role !== "assistant" || Conversation.listOpenCalls(messages).length > 0)
+    return { _tag: "Open", seen } as const
   const record = yield* RunRecord
-  const entries = yield* Stream.runCollect(record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] }))
+  const entries = yield* Stream.runCollect(
+    record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] })
+  )
   const began = entries.findLastIndex(({ event }) => event._tag === "RunStarted")
   const events = entries.slice(began).map(({ event }) => event)
   for (const event of events) {
     if (event._tag !== "RunEnded" || event.exit === "failed" || event.exit === "interrupted") continue
-    return { _tag: "Ended", finished: { sessionId: id, exit: event.exit, text: event.text ?? Conversation.readText(last), usage: event.usage, cost: event.cost } } as const
+    return {
+      _tag: "Ended",
+      finished: {
+        sessionId: id,
+        exit: event.exit,
+        text: event.text ?? Conversation.readText(last),
+        usage: event.usage,
+        cost: event.cost
+      }
+    } as const
   }
   const answered = events.findLast((event) => event._tag === "AttemptEnded")
   const reason = answered?._tag === "AttemptEnded" ? answered.finishReason : undefined
   if (reason === "length" || reason === "pause") return { _tag: "Cut", seen } as const
-  const finished: FinishedRun = { sessionId: id, exit: "text_response", text: Conversation.readText(last), usage: session.usage, cost: session.cost }
+  const finished: FinishedRun = {
+    sessionId: id,
+    exit: "text_response",
+    text: Conversation.readText(last),
+    usage: session.usage,
+    cost: session.cost
+  }
   return { _tag: "Ended", finished } as const
 })
 
 /** Runs the agent to the end of a run, whatever was done of it before. */
-export const run = Effect.fnUntraced(function*(
-  { firstPosition, isFirst = false, ...given }: Input
-): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
+export const run = Effect.fnUntraced(function* ({
+  firstPosition,
+  isFirst = false,
+  ...given
+}: Input): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
   // Interrupted, it goes on elsewhere.
   const input = { ...given, onInterrupt: "leave" as const }
-  const runOnce = Effect.fnUntraced(function*(hasWaited: boolean) {
+  const runOnce = Effect.fnUntraced(function* (hasWaited: boolean) {
     const { sessionId } = input
-    const state = isFirst && !hasWaited ? { _tag: "New" as const, seen: undefined } : yield* readRunState({ firstPosition, sessionId })
+    const state =
+      isFirst && !hasWaited
+        ? { _tag: "New" as const, seen: undefined }
+        : yield* readRunState({ firstPosition, sessionId })
     switch (state._tag) {
       case "New":
         return yield* agent.run({ ...input, expectedSession: state.seen })
       case "Open":
-        return yield* agent.run({ ...input, sessionId: state.seen.sessionId, expectedSession: state.seen, goesOn: true, openCalls: "run" })
+        return yield* agent.run({
+          ...input,
+          sessionId: state.seen.sessionId,
+          expectedSession: state.seen,
+          goesOn: true,
+          openCalls: "run"
+        })
       case "Cut":
-        return yield* agent.run({ ...input, sessionId: state.seen.sessionId, expectedSession: state.seen, prompt: goOn })
+        return yield* agent.run({
+          ...input,
+          sessionId: state.seen.sessionId,
+          expectedSession: state.seen,
+          prompt: goOn
+        })
       case "Ended":
         return state.finished
     }
@@ -123,25 +163,38 @@ export interface OpenedAgent {
 }
 
 /** Opens the agent with a digest, or the runner's own, for the time of a turn. */
-export type AgentOpener = (agent: string | undefined) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
+export type AgentOpener = (
+  agent: string | undefined
+) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
 /** The handler of turns. */
-export const makeTurnHandler = (open: AgentOpener): Handler => ({ firstPosition, input, sessionId, starts }: Work) =>
-  decodeTurn(input).pipe(
-    Effect.flatMap(({ agent, ...options }) =>
-      Effect.flatMap(open(agent), ({ services, tools }) => Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services))),
-    Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
-    Effect.catch((error) => Effect.succeed(toFailedOutcome(error))),
-    Effect.scoped
-  )
+export const makeTurnHandler =
+  (open: AgentOpener): Handler =>
+  ({ firstPosition, input, sessionId, starts }: Work) =>
+    decodeTurn(input).pipe(
+      Effect.flatMap(({ agent, ...options }) =>
+        Effect.flatMap(open(agent), ({ services, tools }) =>
+          Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services)
+        )
+      ),
+      Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
+      Effect.catch((error) => Effect.succeed(toFailedOutcome(error))),
+      Effect.scoped
+    )
 
 /** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
-export const turns = Effect.gen(function*() {
+export const turns = Effect.gen(function* () {
   const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
   const store = Context.get(services, SessionStore)
   const handler = makeTurnHandler((agent) =>
-    agent === undefined ? Effect.succeed({ services }) : Effect.fail({ _tag: "InvalidInput", message: "this runner takes no agents of submissions: leave out agent" }))
+    agent === undefined
+      ? Effect.succeed({ services })
+      : Effect.fail({ _tag: "InvalidInput", message: "this runner takes no agents of submissions: leave out agent" })
+  )
   const countMessages = (sessionId: string) =>
-    Effect.map(store.get(SessionId.make(sessionId)), Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount }))
+    Effect.map(
+      store.get(SessionId.make(sessionId)),
+      Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount })
+    )
   return { handler, messages: countMessages }
 })

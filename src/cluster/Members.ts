@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they can be replaced one
- * after another. One of another protocol reads and writes what they share in another way: it may not join, and those at work are drained
- * first; the same holds for a client that submits. A runner whose process is gone is seen by its advisory lock, which the server frees; the others take its shards
- * within {@link lookEvery}.
+ * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they
+ * can be replaced one after another. One of another protocol reads and writes what they share in another way: it may
+ * not join, and those at work are drained first; the same holds for a client that submits. A runner whose process is
+ * gone is seen by its advisory lock, which the server frees; the others take its shards within {@link lookEvery}.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -50,10 +50,11 @@ export interface Service {
 /** This runner. */
 export class Membership extends Context.Service<Membership, Service>()("hermes-effect/cluster/Membership") {}
 
-const isAliveIn = ({ sql }: ClusterDatabase["Service"]) => PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`)
+const isAliveIn = ({ sql }: ClusterDatabase["Service"]) =>
+  PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`)
 
 /** All runners, those that died and were not seen by others yet too. */
-export const list = Effect.gen(function*() {
+export const list = Effect.gen(function* () {
   const database = yield* ClusterDatabase
   const { run, sql } = database
   const rows = yield* run(sql<Member>`
@@ -64,7 +65,7 @@ export const list = Effect.gen(function*() {
 })
 
 /** Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns how many. */
-export const requestDrain = Effect.fnUntraced(function*(which: string | undefined) {
+export const requestDrain = Effect.fnUntraced(function* (which: string | undefined) {
   const { run, sql } = yield* ClusterDatabase
   const rows = yield* run(sql`
     UPDATE members SET is_draining = TRUE
@@ -86,94 +87,132 @@ const findOtherRunners = (database: ClusterDatabase["Service"]) =>
     SELECT version, protocol, count(*) AS count FROM members
     WHERE protocol <> ${protocol} AND NOT is_draining AND ${isAliveIn(database)} GROUP BY version, protocol ORDER BY version`
 
-const refuseOthers = Effect.fnUntraced(function*({ place }: ClusterDatabase["Service"], [other]: ReadonlyArray<OtherRunners>, remedy: string) {
+const refuseOthers = Effect.fnUntraced(function* (
+  { place }: ClusterDatabase["Service"],
+  [other]: ReadonlyArray<OtherRunners>,
+  remedy: string
+) {
   if (other === undefined) return
   return yield* new ClusterError({
-    message: `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
+    message:
+      `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
       `this is ${Version.version} (protocol ${protocol}): ${remedy}`
   })
 })
 
-const joinCluster = Effect.fnUntraced(function*(address: string, concurrency: number) {
+const joinCluster = Effect.fnUntraced(function* (address: string, concurrency: number) {
   const database = yield* ClusterDatabase
   const { lock, run, sql } = database
   const { pid } = getCurrentProcess()
-  const others = yield* run(sql.transaction(Effect.gen(function*() {
-    yield* sql`SELECT pg_advisory_xact_lock(${joining})`
-    yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
-    const found = yield* findOtherRunners(database)
-    if (found.length > 0) return found
-    yield* sql`
+  const others = yield* run(
+    sql.transaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT pg_advisory_xact_lock(${joining})`
+        yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
+        const found = yield* findOtherRunners(database)
+        if (found.length > 0) return found
+        yield* sql`
       INSERT INTO members (address, process, host, pid, version, protocol, concurrency)
       VALUES (${address}, ${lock.number}, ${PostgresLeases.hostOfProcess()}, ${pid}, ${Version.version}, ${protocol}, ${concurrency})`
-    return []
-  })))
-  yield* refuseOthers(database, others, "run `hermes cluster drain --all` first, or start a version of the same protocol")
+        return []
+      })
+    )
+  )
+  yield* refuseOthers(
+    database,
+    others,
+    "run `hermes cluster drain --all` first, or start a version of the same protocol"
+  )
 })
 
 /** Fails where the runners at work are of another protocol than this process, which submits to them. */
-export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(Effect.gen(function*() {
-  const database = yield* ClusterDatabase
-  yield* refuseOthers(database, yield* database.run(findOtherRunners(database)), "submit with the version of the runners")
-}))
+export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const database = yield* ClusterDatabase
+    yield* refuseOthers(
+      database,
+      yield* database.run(findOtherRunners(database)),
+      "submit with the version of the runners"
+    )
+  })
+)
 
 /** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
 export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
-  Layer.effect(Membership, Effect.gen(function*() {
-    const database = yield* ClusterDatabase
-    const { lock, run, sql } = database
-    // Names no place in the network: runners talk through the database alone.
-    const address = RunnerAddress.make(`${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`, 1)
-    yield* joinCluster(address.host, concurrency)
-    yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds")))
-    const asked = yield* Deferred.make<void>()
-    let running = 0
-    const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
-    const look = Effect.gen(function*() {
-      // Seen is a runner that has its lock: one that is seen after the start of the server, and has none, is gone.
-      const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
+  Layer.effect(
+    Membership,
+    Effect.gen(function* () {
+      const database = yield* ClusterDatabase
+      const { lock, run, sql } = database
+      // Names no place in the network: runners talk through the database alone.
+      const address = RunnerAddress.make(
+        `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
+        1
+      )
+      yield* joinCluster(address.host, concurrency)
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds"))
+      )
+      const asked = yield* Deferred.make<void>()
+      let running = 0
+      const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
+      const look = Effect.gen(function* () {
+        // Seen is a runner that has its lock: one that is seen after the start of the server, and has none, is gone.
+        const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
         UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
         WHERE address = ${address.host} RETURNING is_draining`)
-      // The others took it for dead while it did not reach the server.
-      if (own === undefined) {
-        return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) => Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined))))
+        // The others took it for dead while it did not reach the server.
+        if (own === undefined) {
+          return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) =>
+            Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined)))
+          )
+        }
+        if (own.is_draining) yield* Deferred.succeed(asked, undefined)
+      }).pipe(Effect.provideService(ClusterDatabase, database))
+      yield* look.pipe(
+        Effect.catch(({ message }) => Effect.logWarning(message)),
+        Effect.andThen(Effect.sleep(lookEvery)),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      return {
+        address,
+        drained: Deferred.await(asked),
+        drain: Effect.andThen(
+          Effect.ignore(
+            Effect.timeout(sql`UPDATE members SET is_draining = TRUE WHERE address = ${address.host}`, "2 seconds")
+          ),
+          Deferred.succeed(asked, undefined)
+        ),
+        report: (now) => void (running = now)
       }
-      if (own.is_draining) yield* Deferred.succeed(asked, undefined)
-    }).pipe(Effect.provideService(ClusterDatabase, database))
+    })
+  )
+
+/** Takes runners that are gone out of the list of those that have shards, as long as the scope lives. */
+export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const database = yield* ClusterDatabase
+    const { run, sql } = database
+    const runners = yield* RunnerStorage
+    const look = Effect.gen(function* () {
+      const dead = yield* run(
+        sql<{ readonly address: string }>`DELETE FROM members WHERE NOT ${isAliveIn(database)} RETURNING address`
+      )
+      const alive = new Set(
+        (yield* run(sql<{ readonly address: string }>`SELECT address FROM members`)).map(({ address }) => address)
+      )
+      for (const [{ address }] of yield* runners.getRunners) {
+        if (!alive.has(address.host)) yield* runners.unregister(address)
+      }
+      for (const { address } of dead)
+        yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
+    })
     yield* look.pipe(
-      Effect.catch(({ message }) => Effect.logWarning(message)),
+      Effect.catchCause((cause) => Effect.logDebug("the other runners could not be looked at", cause)),
       Effect.andThen(Effect.sleep(lookEvery)),
       Effect.forever,
       Effect.forkScoped
     )
-    return {
-      address,
-      drained: Deferred.await(asked),
-      drain: Effect.andThen(
-        Effect.ignore(Effect.timeout(sql`UPDATE members SET is_draining = TRUE WHERE address = ${address.host}`, "2 seconds")),
-        Deferred.succeed(asked, undefined)
-      ),
-      report: (now) => void (running = now)
-    }
-  }))
-
-/** Takes runners that are gone out of the list of those that have shards, as long as the scope lives. */
-export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(Effect.gen(function*() {
-  const database = yield* ClusterDatabase
-  const { run, sql } = database
-  const runners = yield* RunnerStorage
-  const look = Effect.gen(function*() {
-    const dead = yield* run(sql<{ readonly address: string }>`DELETE FROM members WHERE NOT ${isAliveIn(database)} RETURNING address`)
-    const alive = new Set((yield* run(sql<{ readonly address: string }>`SELECT address FROM members`)).map(({ address }) => address))
-    for (const [{ address }] of yield* runners.getRunners) {
-      if (!alive.has(address.host)) yield* runners.unregister(address)
-    }
-    for (const { address } of dead) yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
   })
-  yield* look.pipe(
-    Effect.catchCause((cause) => Effect.logDebug("the other runners could not be looked at", cause)),
-    Effect.andThen(Effect.sleep(lookEvery)),
-    Effect.forever,
-    Effect.forkScoped
-  )
-}))
+)

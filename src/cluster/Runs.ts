@@ -1,10 +1,11 @@
 /**
- * Runs that were submitted to a cluster, and their ends: a row for each run, which begins at most once at a time and ends once.
+ * Runs that were submitted to a cluster, and their ends: a row for each run, which begins at most once at a time and
+ * ends once.
  *
  * **Details**
  *
- * A run is a prompt for a session. The number of messages that the session had before it is written down before its first message is
- * stored, so that whoever goes on with it knows if its prompt is in the session.
+ * A run is a prompt for a session. The number of messages that the session had before it is written down before its
+ * first message is stored, so that whoever goes on with it knows if its prompt is in the session.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -76,7 +77,10 @@ export interface StartedRun {
   readonly firstPosition: number
   /** Number of its starts, this one included. */
   readonly starts: number
-  /** Number of starts in a row, this one included, that followed the end of a runner and found no new message in the session. */
+  /**
+   * Number of starts in a row, this one included, that followed the end of a runner and found no new message in the
+   * session.
+   */
   readonly stalls: number
 }
 
@@ -86,7 +90,10 @@ export interface Service {
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Tells the runners that something was added. */
   readonly announce: Effect.Effect<void>
-  /** Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of messages stands. */
+  /**
+   * Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of
+   * messages stands.
+   */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
   /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
@@ -125,38 +132,59 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
 /** Makes the runs of a database. */
 export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
   add: ({ batch, id, kind, sessionId }) =>
-    run(Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      const added = yield* sql`
+    run(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const added = yield* sql`
         INSERT INTO runs (id, batch, kind, session_id, state, starts, submitted_at)
         VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}) ON CONFLICT DO NOTHING RETURNING id`
-      if (added.length > 0) return undefined
-      const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
-      return decodeOutcomeText(row?.outcome ?? null)
-    })),
+        if (added.length > 0) return undefined
+        const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
+        return decodeOutcomeText(row?.outcome ?? null)
+      })
+    ),
   announce,
   start: (id, runner, messages) =>
-    run(Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
+    run(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
         UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now}),
           first_position = coalesce(first_position, ${messages}),
           stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END, messages = ${messages}
         WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
-      return row === undefined ? undefined : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
-    })),
+        return row === undefined
+          ? undefined
+          : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
+      })
+    ),
   pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
   finish: (id, outcome) =>
-    Effect.asVoid(Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`))),
-  outcomes: (ids) =>
-    ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-      run(sql<{ readonly id: string; readonly outcome: string | null }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`),
-      (rows) => new Map(rows.flatMap(({ id, outcome }) => {
-        const decoded = decodeOutcomeText(outcome)
-        return decoded === undefined ? [] : [[id, decoded] as const]
-      }))
+    Effect.asVoid(
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        run(
+          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`
+        )
+      )
     ),
+  outcomes: (ids) =>
+    ids.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          run(
+            sql<{
+              readonly id: string
+              readonly outcome: string | null
+            }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`
+          ),
+          (rows) =>
+            new Map(
+              rows.flatMap(({ id, outcome }) => {
+                const decoded = decodeOutcomeText(outcome)
+                return decoded === undefined ? [] : [[id, decoded] as const]
+              })
+            )
+        ),
   isBehind: (id, sessionId) =>
     Effect.map(
       run(sql`
@@ -176,7 +204,9 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
       const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
       for (const { batch, count, is_failed, state } of rows) {
         const counts = batches.get(batch) ?? { batch, waiting: 0, running: 0, finished: 0, failed: 0 }
-        counts[state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"] += count
+        counts[
+          state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"
+        ] += count
         batches.set(batch, counts)
       }
       return Array.from(batches.values())
@@ -195,51 +225,66 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
 const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** The runs in the database of a cluster. */
-export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(Runs, Effect.gen(function*() {
-  const { run, schema, sql } = yield* ClusterDatabase
-  return make({
-    sql,
-    run,
-    listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
-    announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-    listen: (then) =>
-      Effect.scoped(Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
-        // News that came meanwhile are one.
-        Effect.forever(Effect.andThen(Queue.takeAll(news), then)))).pipe(
+export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
+  Runs,
+  Effect.gen(function* () {
+    const { run, schema, sql } = yield* ClusterDatabase
+    return make({
+      sql,
+      run,
+      listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
+      announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
+      listen: (then) =>
+        Effect.scoped(
+          Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
+            // News that came meanwhile are one.
+            Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+          )
+        ).pipe(
           Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
           Effect.andThen(Effect.andThen(Effect.sleep("1 second"), then)),
           Effect.forever
         )
+    })
   })
-}))
+)
 
-const toClusterErrorAt = (path: string) => (error: SqlError): ClusterError =>
-  new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
+const toClusterErrorAt =
+  (path: string) =>
+  (error: SqlError): ClusterError =>
+    new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** Runs statements on the SQLite file at `path`. */
-export const runSqlite = (path: string): RunsPlace["run"] => <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
-  Effect.mapError(SqliteClient.retryWhileLocked(effect), (error): Exclude<E, SqlError> | ClusterError =>
-    // The type does not know that every other failure is one of the others.
-    isSqlError(error) ? toClusterErrorAt(path)(error) : error as Exclude<E, SqlError>)
+export const runSqlite =
+  (path: string): RunsPlace["run"] =>
+  <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error): Exclude<E, SqlError> | ClusterError =>
+      // The type does not know that every other failure is one of the others.
+      isSqlError(error) ? toClusterErrorAt(path)(error) : (error as Exclude<E, SqlError>)
+    )
 
 /** The runs in the SQLite file at `path`; its client is also that of `effect/cluster`. */
 export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const sql = yield* Effect.mapError(SqliteClient.open(path), toClusterErrorAt(path))
-    const run = runSqlite(path)
-    yield* run(Effect.gen(function*() {
-      yield* SqliteClient.configure(sql)
-      const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
-      if (there.length === 0) {
-        for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
-      }
-      yield* sql.unsafe(openRunsIndex).unprepared
-      const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
-      if (!columns.some(({ name }) => name === "stalls")) {
-        for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
-      }
-    }))
-    const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
-    const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
-    return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
-  }))
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const sql = yield* Effect.mapError(SqliteClient.open(path), toClusterErrorAt(path))
+      const run = runSqlite(path)
+      yield* run(
+        Effect.gen(function* () {
+          yield* SqliteClient.configure(sql)
+          const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
+          if (there.length === 0) {
+            for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+          }
+          yield* sql.unsafe(openRunsIndex).unprepared
+          const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
+          if (!columns.some(({ name }) => name === "stalls")) {
+            for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
+          }
+        })
+      )
+      const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
+      const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
+      return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
+    })
+  )

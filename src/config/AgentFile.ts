@@ -18,8 +18,8 @@
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
  *
- * A file counts only when its folder is trusted (`FolderTrust`); until then nothing of it is read. Paths are relative to the file.
- * Everything that is wrong in a file is told at once, a line each with file, line and place.
+ * A file counts only when its folder is trusted (`FolderTrust`); until then nothing of it is read. Paths are relative
+ * to the file. Everything that is wrong in a file is told at once, a line each with file, line and place.
  *
  * **Example** (The agent of a file, with the trust of the user's home directory)
  *
@@ -83,7 +83,10 @@ interface Kind {
   readonly read: (value: unknown) => unknown
 }
 
-const text: Kind = { expected: "a text", read: (value) => typeof value === "string" && value.trim() !== "" ? value : undefined }
+const text: Kind = {
+  expected: "a text",
+  read: (value) => (typeof value === "string" && value.trim() !== "" ? value : undefined)
+}
 
 const makeNumberKind = (expected: string, fits: (value: number) => boolean): Kind => ({
   expected,
@@ -99,15 +102,17 @@ const temperature = makeNumberKind("a number from 0 to 2", (value) => value >= 0
 
 const flag: Kind = {
   expected: "true or false",
-  read: (value) => typeof value === "string" ? Tree.parseBoolean(value) : typeof value === "boolean" ? value : undefined
+  read: (value) =>
+    typeof value === "string" ? Tree.parseBoolean(value) : typeof value === "boolean" ? value : undefined
 }
 
 const makeChoiceKind = (words: Readonly<Record<string, unknown>>): Kind => ({
   expected: `one of ${Object.keys(words).join(", ")}`,
-  read: (value) => typeof value === "string" && Object.hasOwn(words, value) ? words[value] : undefined
+  read: (value) => (typeof value === "string" && Object.hasOwn(words, value) ? words[value] : undefined)
 })
 
-const makeWordKind = (...words: ReadonlyArray<string>): Kind => makeChoiceKind(Object.fromEntries(words.map((word) => [word, word])))
+const makeWordKind = (...words: ReadonlyArray<string>): Kind =>
+  makeChoiceKind(Object.fromEntries(words.map((word) => [word, word])))
 
 interface Key {
   readonly kind: Kind
@@ -127,7 +132,10 @@ export const llmKeys: Readonly<Record<string, Key>> = {
   stream: { kind: flag, setting: "model.streaming" },
   timeout: { kind: seconds, setting: "network.request_timeout_seconds" },
   max_retries: { kind: positive, setting: "agent.api_max_retries" },
-  reasoning_effort: { kind: makeWordKind("none", "minimal", "low", "medium", "high", "xhigh"), setting: "agent.reasoning_effort" }
+  reasoning_effort: {
+    kind: makeWordKind("none", "minimal", "low", "medium", "high", "xhigh"),
+    setting: "agent.reasoning_effort"
+  }
 }
 
 const keys: Readonly<Record<string, Key>> = {
@@ -161,16 +169,38 @@ const unsupported: Readonly<Record<string, string>> = {
   tracers: "enable an exporter in config.yaml or as a plugin",
   token_counter: "tokens are those that the provider counts; remove it",
   timeout: "set llm_config.timeout",
-  ...Object.fromEntries(["after_model_hooks", "after_tool_hooks", "before_model_hooks", "before_tool_hooks"].map((key) => [key, "write it as one of middlewares"])),
-  ...Object.fromEntries(["context", "initial_context"].map((key) => [key, "write it into system_prompt, by ${variables.…}"])),
-  ...Object.fromEntries(["global_storage", "initial_config", "initial_state"].map((key) => [key, "keep state in a middleware (stateKey)"])),
+  ...Object.fromEntries(
+    ["after_model_hooks", "after_tool_hooks", "before_model_hooks", "before_tool_hooks"].map((key) => [
+      key,
+      "write it as one of middlewares"
+    ])
+  ),
+  ...Object.fromEntries(
+    ["context", "initial_context"].map((key) => [key, "write it into system_prompt, by ${variables.…}"])
+  ),
+  ...Object.fromEntries(
+    ["global_storage", "initial_config", "initial_state"].map((key) => [key, "keep state in a middleware (stateKey)"])
+  ),
   retry_backoff_max_seconds: "remove it",
   source_id: "remove it",
-  ...Object.fromEntries([
-    "additional_drop_params", "allow_unsigned_thinking", "cache_control_ttl", "connect_timeout_ms", "debug", "stream_idle_timeout_ms",
-    "tokenizer_path", "tool_streaming"
-  ].map((key) => [`llm_config.${key}`, "the provider's protocol decides it; remove it"])),
-  ...Object.fromEntries(["frequency_penalty", "presence_penalty", "top_p"].map((key) => [`llm_config.${key}`, "requests carry temperature alone; rewrite them in a middleware, or remove it"]))
+  ...Object.fromEntries(
+    [
+      "additional_drop_params",
+      "allow_unsigned_thinking",
+      "cache_control_ttl",
+      "connect_timeout_ms",
+      "debug",
+      "stream_idle_timeout_ms",
+      "tokenizer_path",
+      "tool_streaming"
+    ].map((key) => [`llm_config.${key}`, "the provider's protocol decides it; remove it"])
+  ),
+  ...Object.fromEntries(
+    ["frequency_penalty", "presence_penalty", "top_p"].map((key) => [
+      `llm_config.${key}`,
+      "requests carry temperature alone; rewrite them in a middleware, or remove it"
+    ])
+  )
 }
 
 /** The largest text of a system prompt. */
@@ -178,7 +208,11 @@ const maxPromptBytes = 1_048_576
 
 /** Settings of a whole run, which a sub-agent shares with its parent. */
 const ofRun: ReadonlySet<string> = new Set([
-  "agent.api_max_retries", "delegation.max_concurrent_children", "model.context_length", "model.streaming", "network.request_timeout_seconds"
+  "agent.api_max_retries",
+  "delegation.max_concurrent_children",
+  "model.context_length",
+  "model.streaming",
+  "network.request_timeout_seconds"
 ])
 
 /** Sub-agents below each other; a file of one that has some is refused. */
@@ -187,28 +221,38 @@ const maxDepth = 1
 type LoadServices = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
 
 /** The real path of a file whose folder is trusted. */
-const resolveTrustedPath = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, LoadServices> {
+const resolveTrustedPath = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<string, ConfigError, LoadServices> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust
   const real = yield* Effect.catch(fs.realPath(path), (error) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const beside = yield* Effect.orElseSucceed(fs.readDirectory(paths.dirname(path)), () => [])
       const meant = findNearest(paths.basename(path), beside)
-      return yield* new ConfigError({ path, message: `${path}: ${describeReason(error)}${meant === undefined ? "" : `; did you mean ${meant}?`}` })
-    }))
+      return yield* new ConfigError({
+        path,
+        message: `${path}: ${describeReason(error)}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+      })
+    })
+  )
   const folder = paths.dirname(real)
   if (!(yield* trust.isTrusted(folder))) return yield* makeUntrustedError(real, yield* trust.projectOf(folder))
   return real
 })
 
-const readText = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, LoadServices> {
+const readText = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string, ConfigError, LoadServices> {
   const fs = yield* FileSystem.FileSystem
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const { size } = yield* fs.stat(path)
     if (size > maxPromptBytes) return yield* new ConfigError({ path, message: `${path}: larger than 1 MiB` })
     return yield* fs.readFileString(path)
-  }).pipe(Effect.mapError((error) => error._tag === "ConfigError" ? error : new ConfigError({ path, message: `${path}: ${describeReason(error)}` })))
+  }).pipe(
+    Effect.mapError((error) =>
+      error._tag === "ConfigError" ? error : new ConfigError({ path, message: `${path}: ${describeReason(error)}` })
+    )
+  )
 })
 
 interface FileMistake {
@@ -217,7 +261,15 @@ interface FileMistake {
 }
 
 const describeValue = (value: unknown): string =>
-  value === undefined || value === null || value === "" ? "nothing" : Array.isArray(value) ? "a list" : Tree.isMapping(value) ? "a mapping" : typeof value === "string" ? "another text" : String(value)
+  value === undefined || value === null || value === ""
+    ? "nothing"
+    : Array.isArray(value)
+      ? "a list"
+      : Tree.isMapping(value)
+        ? "a mapping"
+        : typeof value === "string"
+          ? "another text"
+          : String(value)
 
 /** Reads parsed values; what is wrong is collected. */
 const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
@@ -233,8 +285,10 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
     const read = kind.read(value)
     // The value of a key may be a secret.
     if (read === undefined) return recordWrong(path, `expected ${kind.expected}, got ${describeValue(value)}`)
-    if (depth > 0 && setting !== undefined && ofRun.has(setting)) return recordWrong(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
-    if (setting !== undefined) settings.push({ name: `${fileName}: ${Tree.formatPath(path)}`, key: setting, value: read })
+    if (depth > 0 && setting !== undefined && ofRun.has(setting))
+      return recordWrong(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
+    if (setting !== undefined)
+      settings.push({ name: `${fileName}: ${Tree.formatPath(path)}`, key: setting, value: read })
     return read
   }
 
@@ -243,16 +297,22 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       if (known.includes(key)) continue
       const remedy = unsupported[Tree.formatPath([...at, key])]
       const meant = findNearest(key, known)
-      recordWrong([...at, key], remedy !== undefined
-        ? `not supported in agent files: ${remedy}`
-        : `unknown key${meant === undefined ? `; the keys are ${known.join(", ")}` : `; did you mean "${meant}"?`}`)
+      recordWrong(
+        [...at, key],
+        remedy !== undefined
+          ? `not supported in agent files: ${remedy}`
+          : `unknown key${meant === undefined ? `; the keys are ${known.join(", ")}` : `; did you mean "${meant}"?`}`
+      )
     }
   }
 
   const readMapping = (value: unknown, path: ConfigFile.Path): Tree.Mapping | undefined =>
     Tree.isMapping(value) ? value : recordWrong(path, `expected a mapping, got ${describeValue(value)}`)
 
-  const readList = <A>(key: string, item: (value: unknown, path: ConfigFile.Path) => A | undefined): ReadonlyArray<A> | undefined => {
+  const readList = <A>(
+    key: string,
+    item: (value: unknown, path: ConfigFile.Path) => A | undefined
+  ): ReadonlyArray<A> | undefined => {
     const value = tree[key]
     if (value === undefined || value === null) return undefined
     if (!Array.isArray(value)) return recordWrong([key], `expected a list, got ${describeValue(value)}`)
@@ -285,7 +345,9 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       const config = readMapping(value, ["llm_config"])
       if (config === undefined) return undefined
       refuseUnknownKeys(config, Object.keys(llmKeys), ["llm_config"])
-      const read = Object.fromEntries(Object.entries(llmKeys).map(([key, declared]) => [key, readScalar(config[key], declared, ["llm_config", key])]))
+      const read = Object.fromEntries(
+        Object.entries(llmKeys).map(([key, declared]) => [key, readScalar(config[key], declared, ["llm_config", key])])
+      )
       return typeof read["temperature"] === "number" ? read["temperature"] : undefined
     },
     systemPrompt: (): string | undefined => {
@@ -294,108 +356,153 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       if (!Array.isArray(value)) return readTextAt(value, ["system_prompt"])
       return value.flatMap((one: unknown, index) => readTextAt(one, ["system_prompt", index]) ?? []).join("\n\n")
     },
-    tools: () => readList("tools", (value, path) => {
-      if (typeof value === "string") return readTextAt(value, path)
-      const entry = readKnownMapping(value, path, ["name"])
-      return entry === undefined ? undefined : readTextAt(entry["name"], [...path, "name"])
-    }),
-    middlewares: () => readList("middlewares", (value, path): MiddlewareEntry | undefined => {
-      const entry = readKnownMapping(toFullEntry(value, "import"), path, ["import", "params"])
-      if (entry === undefined) return undefined
-      const name = readTextAt(entry["import"], [...path, "import"])
-      const params = entry["params"] === undefined || entry["params"] === null ? undefined : readMapping(entry["params"], [...path, "params"])
-      return name === undefined ? undefined : { import: name, ...params === undefined ? {} : { params } }
-    }),
-    mcpServers: () => readList("mcp_servers", (value, path) => {
-      if (depth > 0) return recordWrong(path, "not supported for a sub-agent: name the server in the file of the main agent")
-      const entry = readKnownMapping(value, path, ["name", "type", ...ofServer])
-      if (entry === undefined) return undefined
-      const name = readTextAt(entry["name"], [...path, "name"])
-      const type = readScalar(entry["type"], { kind: makeWordKind(...Object.keys(transports)) }, [...path, "type"])
-      if (name !== undefined && !/^[A-Za-z0-9][\w-]{0,63}$/.test(name)) return recordWrong([...path, "name"], "expected letters, digits, - and _")
-      const needed = typeof type === "string" ? transports[type] : undefined
-      if (needed !== undefined) readTextAt(entry[needed], [...path, needed])
-      else if (entry["command"] === undefined && entry["url"] === undefined) return recordWrong(path, "expected a command to start, or the url of a server that runs")
-      const server = Object.fromEntries(Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null))
-      // A file that comes with a project, and not from the user's own settings.
-      settings.push({ name: `${fileName}: ${Tree.formatPath(path)}`, key: `mcp_servers.${name}`, value: { sandbox: "workspace-write", ...server } })
-      return name
-    }),
-    subAgents: () => readList("sub_agents", (value, path) => {
-      const entry = readKnownMapping(value, path, ["name", "config_path"])
-      if (entry === undefined) return undefined
-      const name = readTextAt(entry["name"], [...path, "name"])
-      const configPath = readTextAt(entry["config_path"], [...path, "config_path"])
-      if (name !== undefined && !/^[\w-]{1,64}$/.test(name)) return recordWrong([...path, "name"], "expected letters, digits, - and _")
-      return name === undefined || configPath === undefined ? undefined : { name, configPath, path }
-    })
+    tools: () =>
+      readList("tools", (value, path) => {
+        if (typeof value === "string") return readTextAt(value, path)
+        const entry = readKnownMapping(value, path, ["name"])
+        return entry === undefined ? undefined : readTextAt(entry["name"], [...path, "name"])
+      }),
+    middlewares: () =>
+      readList("middlewares", (value, path): MiddlewareEntry | undefined => {
+        const entry = readKnownMapping(toFullEntry(value, "import"), path, ["import", "params"])
+        if (entry === undefined) return undefined
+        const name = readTextAt(entry["import"], [...path, "import"])
+        const params =
+          entry["params"] === undefined || entry["params"] === null
+            ? undefined
+            : readMapping(entry["params"], [...path, "params"])
+        return name === undefined ? undefined : { import: name, ...(params === undefined ? {} : { params }) }
+      }),
+    mcpServers: () =>
+      readList("mcp_servers", (value, path) => {
+        if (depth > 0)
+          return recordWrong(path, "not supported for a sub-agent: name the server in the file of the main agent")
+        const entry = readKnownMapping(value, path, ["name", "type", ...ofServer])
+        if (entry === undefined) return undefined
+        const name = readTextAt(entry["name"], [...path, "name"])
+        const type = readScalar(entry["type"], { kind: makeWordKind(...Object.keys(transports)) }, [...path, "type"])
+        if (name !== undefined && !/^[A-Za-z0-9][\w-]{0,63}$/.test(name))
+          return recordWrong([...path, "name"], "expected letters, digits, - and _")
+        const needed = typeof type === "string" ? transports[type] : undefined
+        if (needed !== undefined) readTextAt(entry[needed], [...path, needed])
+        else if (entry["command"] === undefined && entry["url"] === undefined)
+          return recordWrong(path, "expected a command to start, or the url of a server that runs")
+        const server = Object.fromEntries(
+          Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null)
+        )
+        // A file that comes with a project, and not from the user's own settings.
+        settings.push({
+          name: `${fileName}: ${Tree.formatPath(path)}`,
+          key: `mcp_servers.${name}`,
+          value: { sandbox: "workspace-write", ...server }
+        })
+        return name
+      }),
+    subAgents: () =>
+      readList("sub_agents", (value, path) => {
+        const entry = readKnownMapping(value, path, ["name", "config_path"])
+        if (entry === undefined) return undefined
+        const name = readTextAt(entry["name"], [...path, "name"])
+        const configPath = readTextAt(entry["config_path"], [...path, "config_path"])
+        if (name !== undefined && !/^[\w-]{1,64}$/.test(name))
+          return recordWrong([...path, "name"], "expected letters, digits, - and _")
+        return name === undefined || configPath === undefined ? undefined : { name, configPath, path }
+      })
   }
 }
 
-const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, LoadServices> = Effect.fnUntraced(function*(path, depth) {
-  const paths = yield* Path.Path
-  const environment = yield* Environment
-  const real = yield* resolveTrustedPath(path)
-  const source = yield* readText(real)
-  const folder = paths.dirname(real)
-  const file: ConfigFile.ConfigFile = { name: real, folder, text: Effect.succeed(source) }
-  const raw = yield* Yaml.read(source, real)
-  if (!Tree.isMapping(raw)) return yield* new ConfigError({ path: real, message: `${real}: expected a mapping of keys such as type, name and system_prompt` })
-  const { variables = undefined } = raw
-  const { missing, tree } = ConfigFile.expand(raw, { folder, variable: environment.get, variables: variables ?? undefined })
-  const from = makeReader(Tree.isMapping(tree) ? tree : {}, real, depth)
-  const { refuse, scalar, wrong } = from
-  wrong.push(...missing)
-  from.topKeys()
-  if (scalar("type") === undefined && raw["type"] === undefined) refuse([], "type is missing: write type: agent")
-  const name = scalar("name")
-  if (name === undefined && (raw["name"] === undefined || raw["name"] === null)) refuse([], "name is missing: give the agent one")
-  for (const key of ["max_iterations", "max_context_tokens", "max_running_subagents", "retry_attempts", "tool_call_mode"]) scalar(key)
-  const isFile = scalar("system_prompt_type") === "file"
-  const said = from.systemPrompt()
-  const agent = {
-    file,
-    name: typeof name === "string" ? name : "",
-    description: scalar("description"),
-    systemPromptSuffix: scalar("system_prompt_suffix"),
-    temperature: from.llm(),
-    tools: from.tools(),
-    middlewares: from.middlewares() ?? [],
-    settings: from.settings
-  }
-  from.mcpServers()
-  const entries = from.subAgents() ?? []
-  if (depth >= maxDepth && entries.length > 0) refuse(["sub_agents"], "a sub-agent cannot have sub-agents of its own: list them in the file of the main agent")
-  const twice = entries.find((one, index) => entries.findIndex((other) => other.name === one.name) < index)
-  if (twice !== undefined) refuse([...twice.path, "name"], `two sub-agents are named "${twice.name}": rename one of them`)
-  const failures: Array<ConfigError> = []
-  const systemPrompt = said === undefined || !isFile ? said : yield* Effect.flatMap(resolveTrustedPath(paths.resolve(folder, said)), readText).pipe(
-    Effect.catch(({ message }) => Effect.sync(() => refuse(["system_prompt"], message)))
-  )
-  const subAgents: Array<SubAgent> = []
-  if (depth < maxDepth) {
-    for (const { configPath, name, path: at } of entries) {
-      const below = yield* Effect.result(readAgentFile(paths.resolve(folder, configPath), depth + 1))
-      if (below._tag === "Success") subAgents.push({ name, agent: below.success })
-      else if (below.failure.message.startsWith(`${real}:`)) refuse([...at, "config_path"], "this is the file itself")
-      else failures.push(below.failure)
+const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, LoadServices> =
+  Effect.fnUntraced(function* (path, depth) {
+    const paths = yield* Path.Path
+    const environment = yield* Environment
+    const real = yield* resolveTrustedPath(path)
+    const source = yield* readText(real)
+    const folder = paths.dirname(real)
+    const file: ConfigFile.ConfigFile = { name: real, folder, text: Effect.succeed(source) }
+    const raw = yield* Yaml.read(source, real)
+    if (!Tree.isMapping(raw))
+      return yield* new ConfigError({
+        path: real,
+        message: `${real}: expected a mapping of keys such as type, name and system_prompt`
+      })
+    const { variables = undefined } = raw
+    const { missing, tree } = ConfigFile.expand(raw, {
+      folder,
+      variable: environment.get,
+      variables: variables ?? undefined
+    })
+    const from = makeReader(Tree.isMapping(tree) ? tree : {}, real, depth)
+    const { refuse, scalar, wrong } = from
+    wrong.push(...missing)
+    from.topKeys()
+    if (scalar("type") === undefined && raw["type"] === undefined) refuse([], "type is missing: write type: agent")
+    const name = scalar("name")
+    if (name === undefined && (raw["name"] === undefined || raw["name"] === null))
+      refuse([], "name is missing: give the agent one")
+    for (const key of [
+      "max_iterations",
+      "max_context_tokens",
+      "max_running_subagents",
+      "retry_attempts",
+      "tool_call_mode"
+    ])
+      scalar(key)
+    const isFile = scalar("system_prompt_type") === "file"
+    const said = from.systemPrompt()
+    const agent = {
+      file,
+      name: typeof name === "string" ? name : "",
+      description: scalar("description"),
+      systemPromptSuffix: scalar("system_prompt_suffix"),
+      temperature: from.llm(),
+      tools: from.tools(),
+      middlewares: from.middlewares() ?? [],
+      settings: from.settings
     }
-  }
-  const lines = yield* Effect.forEach(wrong, (one) => ConfigFile.makeError(file, one.path, one.message))
-  const [first, ...more] = [...lines, ...failures]
-  if (first !== undefined) return yield* new ConfigError({ path: first.path, message: [first, ...more].map(({ message }) => message).join("\n") })
-  return {
-    ...agent,
-    description: typeof agent.description === "string" ? agent.description : undefined,
-    systemPromptSuffix: typeof agent.systemPromptSuffix === "string" ? agent.systemPromptSuffix : undefined,
-    systemPrompt,
-    subAgents
-  }
-})
+    from.mcpServers()
+    const entries = from.subAgents() ?? []
+    if (depth >= maxDepth && entries.length > 0)
+      refuse(["sub_agents"], "a sub-agent cannot have sub-agents of its own: list them in the file of the main agent")
+    const twice = entries.find((one, index) => entries.findIndex((other) => other.name === one.name) < index)
+    if (twice !== undefined)
+      refuse([...twice.path, "name"], `two sub-agents are named "${twice.name}": rename one of them`)
+    const failures: Array<ConfigError> = []
+    const systemPrompt =
+      said === undefined || !isFile
+        ? said
+        : yield* Effect.flatMap(resolveTrustedPath(paths.resolve(folder, said)), readText).pipe(
+            Effect.catch(({ message }) => Effect.sync(() => refuse(["system_prompt"], message)))
+          )
+    const subAgents: Array<SubAgent> = []
+    if (depth < maxDepth) {
+      for (const { configPath, name, path: at } of entries) {
+        const below = yield* Effect.result(readAgentFile(paths.resolve(folder, configPath), depth + 1))
+        if (below._tag === "Success") subAgents.push({ name, agent: below.success })
+        else if (below.failure.message.startsWith(`${real}:`)) refuse([...at, "config_path"], "this is the file itself")
+        else failures.push(below.failure)
+      }
+    }
+    const lines = yield* Effect.forEach(wrong, (one) => ConfigFile.makeError(file, one.path, one.message))
+    const [first, ...more] = [...lines, ...failures]
+    if (first !== undefined)
+      return yield* new ConfigError({
+        path: first.path,
+        message: [first, ...more].map(({ message }) => message).join("\n")
+      })
+    return {
+      ...agent,
+      description: typeof agent.description === "string" ? agent.description : undefined,
+      systemPromptSuffix: typeof agent.systemPromptSuffix === "string" ? agent.systemPromptSuffix : undefined,
+      systemPrompt,
+      subAgents
+    }
+  })
 
 /** Reads the agent file at an absolute path, and those of its sub-agents. */
 export const load = (path: string): Effect.Effect<AgentFile, ConfigError, LoadServices> => readAgentFile(path, 0)
 
 /** Services for {@link load} with a home directory that is given, which keeps the trusted folders and an `.env`. */
-export const layerAt = (home: string): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>
+export const layerAt = (
+  home: string
+): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>
   Layer.merge(Environment.layer, trustLayer).pipe(Layer.provide(Home.layerAt(home)))

@@ -3,19 +3,20 @@
  *
  * **Details**
  *
- * A value that cannot be used is an error, one line each: its place, what was expected, what was found. An unknown key, one
- * that has no effect yet and a number out of bounds are warnings. The YAML reader is loaded only when there is a
+ * A value that cannot be used is an error, one line each: its place, what was expected, what was found. An unknown key,
+ * one that has no effect yet and a number out of bounds are warnings. The YAML reader is loaded only when there is a
  * `config.yaml`.
  *
- * {@link checkSettings} reads all settings, {@link judgeChange} one place that is about to be changed. Keys without a value (`base_url:`) count
- * as absent. A key that is accepted although nothing reads it yet is marked where it is defined, by `Fields.markUnsupported`; a value
- * that describes what happens anyway draws no line, and where safety depends on such a key no run starts.
+ * {@link checkSettings} reads all settings, {@link judgeChange} one place that is about to be changed. Keys without a
+ * value (`base_url:`) count as absent. A key that is accepted although nothing reads it yet is marked where it is
+ * defined, by `Fields.markUnsupported`; a value that describes what happens anyway draws no line, and where safety
+ * depends on such a key no run starts.
  *
  * **Gotchas**
  *
- * A route is one value. A source that names another provider or address takes away what weaker sources had for the old one:
- * key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it
- * counts only while the provider is `auto`, `openai` or `custom`.
+ * A route is one value. A source that names another provider or address takes away what weaker sources had for the old
+ * one: key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's
+ * protocol; it counts only while the provider is `auto`, `openai` or `custom`.
  *
  * Limits of a run that started this program ({@link Inherited}) tighten what was read, whichever source it came from.
  *
@@ -52,7 +53,10 @@ interface Remark {
 
 type RemarkBody = Omit<Remark, "path">
 
-const withoutEffect = (remedy = "remove it"): RemarkBody => ({ text: `not supported yet, has no effect; ${remedy}`, stops: false })
+const withoutEffect = (remedy = "remove it"): RemarkBody => ({
+  text: `not supported yet, has no effect; ${remedy}`,
+  stops: false
+})
 
 /** The remark about the value under a name of `parent`; undefined where it has an effect, or may have in its parts. */
 const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
@@ -68,13 +72,19 @@ const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): 
 }
 
 /** The remarks about the parts of settings, or of a value at a path: as they stand in the file, or decoded. */
-const listRemarks = (value: unknown, shape: Tree.Shape | undefined = Tree.getRootShape(), path: Tree.Path = []): ReadonlyArray<Remark> => {
+const listRemarks = (
+  value: unknown,
+  shape: Tree.Shape | undefined = Tree.getRootShape(),
+  path: Tree.Path = []
+): ReadonlyArray<Remark> => {
   if (shape === undefined || shape._tag === "Value" || typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, item]) => {
     // Fields of a section are camelCase once decoded; names of a map and positions of a list are the user's.
     const key = shape._tag === "Section" ? Tree.findFileKey(shape, name) : shape._tag === "ListOf" ? Number(name) : name
     const found = findRemark(shape, key, item)
-    return found === undefined ? listRemarks(item, Tree.findShape(shape, [key]), [...path, key]) : [{ path: [...path, key], ...found }]
+    return found === undefined
+      ? listRemarks(item, Tree.findShape(shape, [key]), [...path, key])
+      : [{ path: [...path, key], ...found }]
   })
 }
 
@@ -88,13 +98,15 @@ export const listRemarksAt = (path: ReadonlyArray<string>, value: unknown): Read
 /** Settings in the words of the file, without the values that have no effect. */
 export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   const dropUnsupported = (value: Tree.Mapping, shape: Tree.Shape): Tree.Mapping =>
-    Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
-      if (findRemark(shape, key, item) !== undefined) return []
-      const inside = Tree.findShape(shape, [key])
-      if (inside === undefined || !Tree.isMapping(item) || Object.keys(item).length === 0) return [[key, item]]
-      const left = dropUnsupported(item, inside)
-      return Object.keys(left).length === 0 ? [] : [[key, left]]
-    }))
+    Object.fromEntries(
+      Object.entries(value).flatMap(([key, item]) => {
+        if (findRemark(shape, key, item) !== undefined) return []
+        const inside = Tree.findShape(shape, [key])
+        if (inside === undefined || !Tree.isMapping(item) || Object.keys(item).length === 0) return [[key, item]]
+        const left = dropUnsupported(item, inside)
+        return Object.keys(left).length === 0 ? [] : [[key, left]]
+      })
+    )
   return dropUnsupported(tree, Tree.getRootShape())
 }
 
@@ -115,7 +127,10 @@ const gatherProviderKeys = (tree: unknown): unknown => {
   const entries = Object.entries(tree)
   const pools = entries.filter(isPool)
   if (pools.length === 0) return tree
-  return { ...Object.fromEntries(entries.filter((entry) => !isPool(entry))), [providerKeysKey]: Object.fromEntries(pools) }
+  return {
+    ...Object.fromEntries(entries.filter((entry) => !isPool(entry))),
+    [providerKeysKey]: Object.fromEntries(pools)
+  }
 }
 
 /** Prepares raw settings for the Schema; the remarks say what was changed or ignored. */
@@ -146,11 +161,15 @@ const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks:
     switch (shape._tag) {
       case "Section": {
         if (!Tree.isMapping(value)) return value
-        return Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
-          const field = shape.fields.get(key)
-          if (field === undefined) reportUnknownKey(key, shape, [...path, key])
-          return field === undefined || item === null || item === "" ? [] : [[key, prepareNode(item, field, [...path, key])]]
-        }))
+        return Object.fromEntries(
+          Object.entries(value).flatMap(([key, item]) => {
+            const field = shape.fields.get(key)
+            if (field === undefined) reportUnknownKey(key, shape, [...path, key])
+            return field === undefined || item === null || item === ""
+              ? []
+              : [[key, prepareNode(item, field, [...path, key])]]
+          })
+        )
       }
       case "MapOf": {
         if (!Tree.isMapping(value)) return value
@@ -158,9 +177,13 @@ const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks:
         return Object.fromEntries(present.map(([key, item]) => [key, prepareNode(item, shape.item, [...path, key])]))
       }
       case "ListOf":
-        return Array.isArray(value) ? value.map((item, index) => prepareNode(item, shape.item, [...path, index])) : value
+        return Array.isArray(value)
+          ? value.map((item, index) => prepareNode(item, shape.item, [...path, index]))
+          : value
       case "Value":
-        return shape.section !== undefined && Tree.isMapping(value) ? prepareNode(value, shape.section, path) : prepareScalar(value, shape, path)
+        return shape.section !== undefined && Tree.isMapping(value)
+          ? prepareNode(value, shape.section, path)
+          : prepareScalar(value, shape, path)
     }
   }
 
@@ -169,7 +192,10 @@ const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks:
 }
 
 /** The place of each refusal; the Schema may speak of it by either name of a key. */
-const listIssuePaths = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey> = []): ReadonlyArray<ReadonlyArray<PropertyKey>> => {
+const listIssuePaths = (
+  issue: SchemaIssue.Issue,
+  path: ReadonlyArray<PropertyKey> = []
+): ReadonlyArray<ReadonlyArray<PropertyKey>> => {
   switch (issue._tag) {
     case "Pointer":
       return listIssuePaths(issue.issue, [...path, ...issue.path])
@@ -188,7 +214,8 @@ const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
   const out: Array<string | number> = []
   let shape: Tree.Shape | undefined = Tree.getRootShape()
   for (const key of path) {
-    const name: string | number = typeof key === "number" ? key : shape._tag === "Section" ? Tree.findFileKey(shape, String(key)) : String(key)
+    const name: string | number =
+      typeof key === "number" ? key : shape._tag === "Section" ? Tree.findFileKey(shape, String(key)) : String(key)
     const inside: Tree.Shape | undefined = Tree.findShape(shape, [name])
     if (inside === undefined) break
     out.push(name)
@@ -213,10 +240,12 @@ const explainIssue = (
   issue: SchemaIssue.Issue,
   tree: unknown
 ): ReadonlyArray<{ readonly path: Tree.Path; readonly text: string }> => {
-  const paths = new Map(listIssuePaths(issue).map((place) => {
-    const path = toFilePath(place)
-    return [Tree.formatPath(path), path]
-  }))
+  const paths = new Map(
+    listIssuePaths(issue).map((place) => {
+      const path = toFilePath(place)
+      return [Tree.formatPath(path), path]
+    })
+  )
   return Array.from(paths.values(), (path) => {
     const shape = Tree.findShape(Tree.getRootShape(), path)
     const expected = shape === undefined ? "a mapping" : Tree.describeExpected(shape)
@@ -233,22 +262,36 @@ const checkSettings = (raw: unknown) => {
   if (decoded._tag === "Success") return { tree, remarks, settings: decoded.success, wrong: [] }
   /** With the key of a mapping that was misspelt and is missing now. */
   const wrong = explainIssue(decoded.failure.issue, tree).map(({ path, text }) => {
-    const misspelt = remarks.find((remark) => remark.path.length > path.length && Tree.isMapping(Tree.get(tree, path)) && path.every((key, index) => remark.path[index] === key))
-    return { path, text: misspelt === undefined ? text : `${text}; ${Tree.formatPath(misspelt.path)}: ${misspelt.text}` }
+    const misspelt = remarks.find(
+      (remark) =>
+        remark.path.length > path.length &&
+        Tree.isMapping(Tree.get(tree, path)) &&
+        path.every((key, index) => remark.path[index] === key)
+    )
+    return {
+      path,
+      text: misspelt === undefined ? text : `${text}; ${Tree.formatPath(misspelt.path)}: ${misspelt.text}`
+    }
   })
   return { tree, remarks, settings: undefined, wrong }
 }
 
 /** Tests whether a place is in `path`, or `path` in it. */
-const isTouching = (path: ReadonlyArray<string>) => (place: { readonly path: Tree.Path }): boolean => {
-  const other = Tree.toFilePath(place.path)
-  return other.slice(0, path.length).every((key, index) => String(key) === path[index])
-}
+const isTouching =
+  (path: ReadonlyArray<string>) =>
+  (place: { readonly path: Tree.Path }): boolean => {
+    const other = Tree.toFilePath(place.path)
+    return other.slice(0, path.length).every((key, index) => String(key) === path[index])
+  }
 
 /** Remarks about the changed place, or the error that it is. A reference to a variable is judged when it is known. */
-export const judgeChange = (raw: unknown, path: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
+export const judgeChange = (
+  raw: unknown,
+  path: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
   const { remarks, tree, wrong } = checkSettings(raw)
-  const renderYamlLine = ({ path, text }: { readonly path: Tree.Path; readonly text: string }) => `${Tree.formatPath(path)}: ${text}`
+  const renderYamlLine = ({ path, text }: { readonly path: Tree.Path; readonly text: string }) =>
+    `${Tree.formatPath(path)}: ${text}`
   const own = wrong.filter(isTouching(path)).filter((place) => !String(Tree.get(tree, place.path)).includes("${"))
   return own.length === 0
     ? Effect.succeed(remarks.filter(isTouching(path)).map(renderYamlLine))
@@ -272,7 +315,10 @@ export interface Options {
   readonly agent?: ReadonlyArray<Flag> | undefined
   /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
-  /** Leaves out everything that brings code or programs of others: plugins, middleware, shell hooks, MCP servers, external memory. */
+  /**
+   * Leaves out everything that brings code or programs of others: plugins, middleware, shell hooks, MCP servers,
+   * external memory.
+   */
   readonly safeMode?: boolean | undefined
 }
 
@@ -312,7 +358,12 @@ const toConfigError = (lines: ReadonlyArray<{ readonly path: string; readonly te
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
 /** Resolves the settings from their sources; pure. */
-export const resolve = ({ agent = [], environment, file, flags }: SettingsInput): Effect.Effect<LoadedSettings, ConfigError> =>
+export const resolve = ({
+  agent = [],
+  environment,
+  file,
+  flags
+}: SettingsInput): Effect.Effect<LoadedSettings, ConfigError> =>
   Effect.suspend(() => {
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
@@ -320,10 +371,18 @@ export const resolve = ({ agent = [], environment, file, flags }: SettingsInput)
     const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
     const fromFile = SettingSources.readVariables(environment.file, "env-file")
     const fromProcess = SettingSources.readVariables(environment.process, "environment")
-    const layers = SettingSources.mergeLevels(tree, [fromFile.assignments, fromProcess.assignments, agent.flatMap(toAssignments), flags.flatMap(toAssignments)])
+    const layers = SettingSources.mergeLevels(tree, [
+      fromFile.assignments,
+      fromProcess.assignments,
+      agent.flatMap(toAssignments),
+      flags.flatMap(toAssignments)
+    ])
     const origins = SettingSources.collectOrigins(layers.assignments)
     const { remarks, settings, wrong } = checkSettings(layers.tree)
-    const renderYamlLine = (path: Tree.Path, text: string) => ({ path: Tree.formatPath(path), text: `${SettingSources.formatLabel(origins, path)}: ${text}` })
+    const renderYamlLine = (path: Tree.Path, text: string) => ({
+      path: Tree.formatPath(path),
+      text: `${SettingSources.formatLabel(origins, path)}: ${text}`
+    })
     const lines = [
       ...missing.map(({ path, reference, variable }) =>
         renderYamlLine(path, `${reference} is not set: set ${variable} in the environment or in .env`)
@@ -332,18 +391,12 @@ export const resolve = ({ agent = [], environment, file, flags }: SettingsInput)
     ]
     if (settings === undefined || lines.length > 0) return Effect.fail(toConfigError(lines))
     const guardrail = DerivedSettings.readGuardrail(settings)
-    const formatRemarks = (stops: boolean) => remarks.flatMap((remark) => remark.stops === stops ? [renderYamlLine(remark.path, remark.text).text] : [])
+    const formatRemarks = (stops: boolean) =>
+      remarks.flatMap((remark) => (remark.stops === stops ? [renderYamlLine(remark.path, remark.text).text] : []))
     return Effect.succeed({
       settings: { ...settings, sources: SettingSources.make(origins, layers.dropped) },
-      warnings: [
-        ...formatRemarks(false),
-        ...fromFile.remarks,
-        ...fromProcess.remarks
-      ],
-      refusals: [
-        ...formatRemarks(true),
-        ...guardrail._tag === "Failure" ? [guardrail.failure.message] : []
-      ]
+      warnings: [...formatRemarks(false), ...fromFile.remarks, ...fromProcess.remarks],
+      refusals: [...formatRemarks(true), ...(guardrail._tag === "Failure" ? [guardrail.failure.message] : [])]
     })
   })
 
@@ -354,11 +407,13 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
   )
 
 /** Hides the variables that settings take secrets from, whatever their names are. */
-const hideNamed = Effect.fnUntraced(function*({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
+const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables
   hide([
-    ...[...settings.customProviders, ...settings.fallbackProviders, ...Object.values(settings.server.keys)].flatMap(({ keyEnv }) => keyEnv ?? []),
+    ...[...settings.customProviders, ...settings.fallbackProviders, ...Object.values(settings.server.keys)].flatMap(
+      ({ keyEnv }) => keyEnv ?? []
+    ),
     ...Tree.listReferences(file).filter((name) => {
       const value = variables[name]
       return value !== undefined && mask(value) !== value
@@ -367,24 +422,27 @@ const hideNamed = Effect.fnUntraced(function*({ settings }: LoadedSettings, file
 })
 
 /** Loads the settings of the home directory. */
-export const load = Effect.fn("Config.load")(
-  function*(options: Options = {}): Effect.fn.Return<LoadedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
-    const home = yield* Home
-    const environment = yield* Environment
-    const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
-    const resolved = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
-    const loaded = options.safeMode === true ? { ...resolved, settings: stripForeignCode(resolved.settings) } : resolved
-    yield* registerSecrets(loaded.settings)
-    yield* hideNamed(loaded, file, environment.process)
-    const limits = InheritedLimits.readLimits(environment.process)
-    if (limits === undefined) return loaded
-    const { values, warnings } = InheritedLimits.tightenSettings(loaded.settings, limits)
-    return { ...loaded, settings: values, warnings: [...loaded.warnings, ...warnings] }
-  }
-)
+export const load = Effect.fn("Config.load")(function* (
+  options: Options = {}
+): Effect.fn.Return<LoadedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
+  const home = yield* Home
+  const environment = yield* Environment
+  const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
+  const resolved = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
+  const loaded = options.safeMode === true ? { ...resolved, settings: stripForeignCode(resolved.settings) } : resolved
+  yield* registerSecrets(loaded.settings)
+  yield* hideNamed(loaded, file, environment.process)
+  const limits = InheritedLimits.readLimits(environment.process)
+  if (limits === undefined) return loaded
+  const { values, warnings } = InheritedLimits.tightenSettings(loaded.settings, limits)
+  return { ...loaded, settings: values, warnings: [...loaded.warnings, ...warnings] }
+})
 
 const logWarnings = ({ settings, warnings }: LoadedSettings): Effect.Effect<Values> =>
-  Effect.as(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }), settings)
+  Effect.as(
+    Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }),
+    settings
+  )
 
 /** The settings as a service; warnings are logged. */
 export const layer = (
@@ -399,10 +457,8 @@ export const layerAll = (
   layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
 
 /**
- * Settings that an application gives, in the words of the file; a key that it leaves out has its default. Warnings are logged.
+ * Settings that an application gives, in the words of the file; a key that it leaves out has its default. Warnings are
+ * logged.
  */
 export const layerFromFile = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
-  Layer.effect(
-    Settings,
-    Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logWarnings)
-  )
+  Layer.effect(Settings, Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logWarnings))

@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * References are replaced in parsed values, so that a value cannot change the structure of the file and a comment is no error. A text that is
- * one reference to `variables` takes the type of what stands there (a number, a list); everything else becomes text. `$${` is a
- * literal `${`, and other `${…}` are left as they are. Without `variables` in the file, references to them are left too.
+ * References are replaced in parsed values, so that a value cannot change the structure of the file and a comment is no
+ * error. A text that is one reference to `variables` takes the type of what stands there (a number, a list); everything
+ * else becomes text. `$${` is a literal `${`, and other `${…}` are left as they are. Without `variables` in the file,
+ * references to them are left too.
  *
  * Source: `nexau.md` §6.2.
  */
@@ -30,7 +31,7 @@ export type Path = Tree.Path
 
 /** The error of a place: `agent.yaml: line 12: middlewares[0].import: …`. */
 export const makeError = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const text = yield* file.text
     const line = text === "" || path.length === 0 ? "" : `line ${(yield* Yaml.load).lineOf(text, path)}: `
     const place = path.length === 0 ? "" : `${Tree.formatPath(path)}: `
@@ -56,13 +57,19 @@ export interface MissingReference {
 
 const reference = /\$?\$\{(?:env[:.]([A-Za-z_]\w*)|(this_file_dir)|variables\.([\w.-]+))\}/g
 
-const isScalar = (value: unknown): value is string | number | boolean => ["string", "number", "boolean"].includes(typeof value)
+const isScalar = (value: unknown): value is string | number | boolean =>
+  ["string", "number", "boolean"].includes(typeof value)
 
 const readVariable = (variables: unknown, names: string): unknown =>
-  names.split(".").reduce<unknown>(
-    (value, name) => typeof value === "object" && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined,
-    variables
-  )
+  names
+    .split(".")
+    .reduce<unknown>(
+      (value, name) =>
+        typeof value === "object" && value !== null && Object.hasOwn(value, name)
+          ? Reflect.get(value, name)
+          : undefined,
+      variables
+    )
 
 /** The tree with its references replaced, and those that could not be. */
 export const expand = (
@@ -78,21 +85,28 @@ export const expand = (
       const found = readVariable(variables, whole)
       if (found !== undefined && found !== null) return found
     }
-    return value.replaceAll(reference, (match, name: string | undefined, isFolder: string | undefined, names: string | undefined) => {
-      if (match.startsWith("$$")) return match.slice(1)
-      if (isFolder !== undefined) return folder
-      if (name !== undefined) {
-        if (variable === undefined) return match
-        const found = variable(name)
-        if (found === undefined) missing.push({ path, message: `${match} is not set: set ${name} in the environment or in .env` })
-        return found ?? match
+    return value.replaceAll(
+      reference,
+      (match, name: string | undefined, isFolder: string | undefined, names: string | undefined) => {
+        if (match.startsWith("$$")) return match.slice(1)
+        if (isFolder !== undefined) return folder
+        if (name !== undefined) {
+          if (variable === undefined) return match
+          const found = variable(name)
+          if (found === undefined)
+            missing.push({ path, message: `${match} is not set: set ${name} in the environment or in .env` })
+          return found ?? match
+        }
+        if (variables === undefined || names === undefined) return match
+        const found = readVariable(variables, names)
+        if (isScalar(found)) return String(found)
+        missing.push({
+          path,
+          message: `${match}: variables has no value ${names}${found === undefined ? "" : " that fits into a text"}`
+        })
+        return match
       }
-      if (variables === undefined || names === undefined) return match
-      const found = readVariable(variables, names)
-      if (isScalar(found)) return String(found)
-      missing.push({ path, message: `${match}: variables has no value ${names}${found === undefined ? "" : " that fits into a text"}` })
-      return match
-    })
+    )
   }
 
   const expandValue = (value: unknown, path: Path): unknown => {

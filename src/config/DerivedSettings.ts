@@ -7,7 +7,13 @@ import type { Guardrail, Route } from "../domain/Route.ts"
 import type { Values } from "./Settings.ts"
 
 /** Seconds that a side task may take, where that is not the common 30 (`hermes-product.md` §6). */
-const taskTimeouts = new Map([["vision", 120], ["web_extract", 360], ["compression", 120], ["background_review", 120], ["provider_compaction", 120]])
+const taskTimeouts = new Map([
+  ["vision", 120],
+  ["web_extract", 360],
+  ["compression", 120],
+  ["background_review", 120],
+  ["provider_compaction", 120]
+])
 
 /** Provider, model and timeout of a side task. */
 interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
@@ -33,7 +39,9 @@ export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): Rea
 }
 
 /** The guardrail of Bedrock that every call has to pass; a part of one is an error. */
-export const readGuardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
+export const readGuardrail = ({
+  bedrock
+}: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
   const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = bedrock.guardrail
   if (guardrailIdentifier !== undefined && guardrailVersion !== undefined) {
     return Result.succeed({ guardrailIdentifier, guardrailVersion, streamProcessingMode, trace })
@@ -45,8 +53,8 @@ export const readGuardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Resu
 }
 
 /**
- * A route with the guardrail that the settings ask for. A route that cannot have it is an error, so that no call gets past
- * the guardrail by a fallback, a child or a side task.
+ * A route with the guardrail that the settings ask for. A route that cannot have it is an error, so that no call gets
+ * past the guardrail by a fallback, a child or a side task.
  */
 export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
   Result.flatMap(readGuardrail(settings), (guardrail) => {
@@ -56,12 +64,15 @@ export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): R
     return Result.fail(
       new ConfigError({
         path: "bedrock.guardrail",
-        message: `bedrock.guardrail: ${route.model} (${route.provider}) would be called without it, only Bedrock applies it; `
-          + "choose provider bedrock, or remove bedrock.guardrail"
+        message:
+          `bedrock.guardrail: ${route.model} (${route.provider}) would be called without it, only Bedrock applies it; ` +
+          "choose provider bedrock, or remove bedrock.guardrail"
       })
     )
   })
 
 /** Names of the MCP servers that are started in the working directory, having none of their own. */
 export const listServersStartedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
-  Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) => enabled && command !== undefined && cwd === undefined ? [name] : [])
+  Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) =>
+    enabled && command !== undefined && cwd === undefined ? [name] : []
+  )

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * `NAME=value`, with `export` or without. A value in single quotes is literal; in double quotes `\n`, `\r`, `\t`, `\"`, `\\`
- * and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` behind a space. The
- * last line of a name counts. Nothing is interpolated: a `$` is a dollar.
+ * `NAME=value`, with `export` or without. A value in single quotes is literal; in double quotes `\n`, `\r`, `\t`, `\"`,
+ * `\\` and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` behind a
+ * space. The last line of a name counts. Nothing is interpolated: a `$` is a dollar.
  *
  * **Gotchas**
  *
@@ -38,7 +38,7 @@ const parseEntries = (text: string): ReadonlyArray<Entry> =>
     return { name, value, start: match.index, end: match.index + whole.length }
   })
 
-const withoutMark = (text: string): string => text.startsWith("\uFEFF") ? text.slice(1) : text
+const withoutMark = (text: string): string => (text.startsWith("\uFEFF") ? text.slice(1) : text)
 
 /** The variables of a file. */
 export const parse = (text: string): Readonly<Record<string, string>> =>

@@ -1,19 +1,21 @@
 /**
- * Reads and changes single settings for `hermes config get | set | unset` and for the commands that keep lists in the file.
+ * Reads and changes single settings for `hermes config get | set | unset` and for the commands that keep lists in the
+ * file.
  *
  * **Details**
  *
  * A change touches the lines of its key and leaves comments and all other bytes alone. It is refused, and nothing is
- * written, when the value does not fit, when the key is ambiguous, or when the file cannot be changed in place. The file
- * is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is kept.
+ * written, when the value does not fit, when the key is ambiguous, or when the file cannot be changed in place. The
+ * file is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is
+ * kept.
  *
- * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the file
- * refers to it as `${NAME}`.
+ * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the
+ * file refers to it as `${NAME}`.
  *
- * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. Where a key of the file is
- * spelled with dots (model ids are), the longest one that is there is meant: with a model `qwen3.6:35b`,
- * `providers.x.models.qwen3.6:35b.timeout_seconds` is that model's. A new mapping `qwen3` beside it would make such keys
- * ambiguous, and is refused.
+ * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. Where a key of the
+ * file is spelled with dots (model ids are), the longest one that is there is meant: with a model `qwen3.6:35b`,
+ * `providers.x.models.qwen3.6:35b.timeout_seconds` is that model's. A new mapping `qwen3` beside it would make such
+ * keys ambiguous, and is refused.
  *
  * Source: `hermes-product.md` §1.6.
  */
@@ -34,7 +36,8 @@ import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 import * as Yaml from "./Yaml.ts"
 
-const makeKeyError = (key: string, reason: string): ConfigError => new ConfigError({ path: key, message: `${key}: ${reason}` })
+const makeKeyError = (key: string, reason: string): ConfigError =>
+  new ConfigError({ path: key, message: `${key}: ${reason}` })
 
 /** The names in a key, escapes resolved. */
 export const splitKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
@@ -72,14 +75,24 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
     while (rest.length > 0) {
       const mapping = Tree.isMapping(at) ? at : {}
       if (at !== undefined && at !== null && !Tree.isMapping(at)) {
-        return Effect.fail(makeKeyError(key, `${Tree.formatPath(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: it cannot have keys below it`))
+        return Effect.fail(
+          makeKeyError(
+            key,
+            `${Tree.formatPath(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: it cannot have keys below it`
+          )
+        )
       }
       const count = Math.max(1, countLongestKey(mapping, rest))
       const name = rest.slice(0, count).join(".")
       rest = rest.slice(count)
       const shadowed = Object.keys(mapping).find((other) => other.startsWith(`${name}.`))
       if (rest.length > 0 && shadowed !== undefined && !Object.hasOwn(mapping, name)) {
-        return Effect.fail(makeKeyError(key, `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`))
+        return Effect.fail(
+          makeKeyError(
+            key,
+            `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`
+          )
+        )
       }
       path.push(name)
       at = Tree.get(mapping, [name])
@@ -95,11 +108,16 @@ const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
 }
 
 /**
- * The variable that a key is kept in instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are secrets.
+ * The variable that a key is kept in instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are
+ * secrets.
  */
 export const findSecretVariable = (names: ReadonlyArray<string>): string | undefined =>
   /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")
-    ? names.join("_").toUpperCase().replaceAll(/[^A-Z0-9_]/g, "_").replace(/^(?=\d)/, "_")
+    ? names
+        .join("_")
+        .toUpperCase()
+        .replaceAll(/[^A-Z0-9_]/g, "_")
+        .replace(/^(?=\d)/, "_")
     : undefined
 
 /** One change that was made. */
@@ -122,7 +140,8 @@ const makeEditError = (key: string): ConfigError =>
 const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Tree.findShapeOfPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
-  if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Tree.coerce(text, shape)
+  if (shape !== undefined && (isText || !/^\s*[[{]/.test(text)))
+    return text === "null" ? null : Tree.coerce(text, shape)
   return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
 }
 
@@ -134,12 +153,18 @@ interface Assignment {
   readonly key?: string
 }
 
-/** Changes places of `config.yaml`, all or none: `decide` names them, given the file as it is, and answers with the result. */
-const changeFile = Effect.fnUntraced(function*<A>(
-  decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<{
-    readonly assignments: ReadonlyArray<Assignment>
-    readonly result: (warnings: ReadonlyArray<string>) => A
-  }, ConfigError>
+/**
+ * Changes places of `config.yaml`, all or none: `decide` names them, given the file as it is, and answers with the
+ * result.
+ */
+const changeFile = Effect.fnUntraced(function* <A>(
+  decide: (
+    tree: unknown,
+    yaml: Yaml.Yaml
+  ) => Effect.Effect<
+    { readonly assignments: ReadonlyArray<Assignment>; readonly result: (warnings: ReadonlyArray<string>) => A },
+    ConfigError
+  >
 ): Effect.fn.Return<A, ConfigError, EditServices> {
   const home = yield* Home
   const yaml = yield* Yaml.load
@@ -147,7 +172,7 @@ const changeFile = Effect.fnUntraced(function*<A>(
   return yield* updateText(
     home.database,
     home.config,
-    Effect.fnUntraced(function*(before) {
+    Effect.fnUntraced(function* (before) {
       let text = before
       let tree: unknown = yield* yaml.read(before, "config.yaml")
       const { assignments, result } = yield* decide(tree, yaml)
@@ -155,9 +180,12 @@ const changeFile = Effect.fnUntraced(function*<A>(
       for (const { key, path, value } of assignments) {
         const reserved = Tree.findReservedName(path) ?? Tree.findPrototypeKey(value)?.at(-1)
         if (reserved !== undefined) {
-          return yield* makeKeyError(key ?? Tree.formatPath(path), `${reserved} cannot be the name of a setting: use another name`)
+          return yield* makeKeyError(
+            key ?? Tree.formatPath(path),
+            `${reserved} cannot be the name of a setting: use another name`
+          )
         }
-        if (value !== undefined) warnings.push(...yield* Config.judgeChange(Tree.set(tree, path, value), path))
+        if (value !== undefined) warnings.push(...(yield* Config.judgeChange(Tree.set(tree, path, value), path)))
         const edited = value === undefined ? YamlEdit.unset(yaml, text, path) : YamlEdit.set(yaml, text, path, value)
         if (edited === undefined) return yield* makeEditError(key ?? Tree.formatPath(path))
         text = edited
@@ -173,21 +201,34 @@ const changePlace = (key: string, decide: (tree: unknown, yaml: Yaml.Yaml) => Ef
   changeFile((tree, yaml) =>
     Effect.map(decide(tree, yaml), (one) => ({
       assignments: [{ ...one, key }],
-      result: (warnings): Change => ({ file: "config.yaml", key: Tree.formatPath(one.path), wasSet: Tree.get(tree, one.path) !== undefined, warnings })
-    })))
+      result: (warnings): Change => ({
+        file: "config.yaml",
+        key: Tree.formatPath(one.path),
+        wasSet: Tree.get(tree, one.path) !== undefined,
+        warnings
+      })
+    }))
+  )
 
-const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, EditServices> {
+const changeEnv = Effect.fnUntraced(function* (
+  name: string,
+  edit: (text: string) => string
+): Effect.fn.Return<Change, ConfigError, EditServices> {
   const home = yield* Home
   yield* home.ensure
   return yield* updateText(home.database, home.env, (text) =>
     Effect.succeed({
       text: edit(text),
       result: { file: ".env" as const, key: name, wasSet: Object.hasOwn(DotEnv.parse(text), name), warnings: [] }
-    }))
+    })
+  )
 })
 
 /** Sets a key to what a user typed. */
-export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, EditServices> {
+export const set = Effect.fn("Edit.set")(function* (
+  key: string,
+  text: string
+): Effect.fn.Return<Change, ConfigError, EditServices> {
   const names = yield* splitChangedKey(key)
   const variable = findSecretVariable(names)
   if (variable !== undefined) {
@@ -198,24 +239,29 @@ export const set = Effect.fn("Edit.set")(function*(key: string, text: string): E
     Effect.map(locate(tree, key), (path) => ({
       path,
       value: variable === undefined ? parseTyped(text, path, yaml) : `\${${variable}}`
-    })))
+    }))
+  )
 })
 
 /** Keys of the main model's section that {@link setModel} sets. */
-interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
+interface ModelChange
+  extends
+    Readonly<Record<"default", string>>,
+    Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
 
-const toText = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+const toText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
 /**
- * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is written
- * at once, or nothing.
+ * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is
+ * written at once, or nothing.
  */
 export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, EditServices> =>
   changeFile((tree) => {
     const readMember = (key: string): unknown => Tree.get(tree, ["model", key])
     const old = { provider: toText(readMember("provider")), baseUrl: toText(readMember("base_url")) }
     const said = Object.entries(wanted).filter(([, value]) => value !== undefined)
-    const gone = RouteStatement.listSuperseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map((member) => RouteStatement.fileKeys[member])
+    const gone = RouteStatement.listSuperseded(old, { provider: wanted.provider, baseUrl: wanted.base_url })
+      .map((member) => RouteStatement.fileKeys[member])
       .filter((key) => readMember(key) !== undefined && !said.some(([name]) => name === key))
     const changed = [...gone.map((key) => [key, undefined] as const), ...said]
     return Effect.succeed({
@@ -232,7 +278,9 @@ export const modify = (
   changePlace(Tree.formatPath(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
 
 /** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
-export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, EditServices> {
+export const unset = Effect.fn("Edit.unset")(function* (
+  key: string
+): Effect.fn.Return<Change, ConfigError, EditServices> {
   const names = yield* splitChangedKey(key)
   const variable = findSecretVariable(names)
   if (variable !== undefined) {
@@ -249,7 +297,9 @@ const encodeSettings = (settings: Values): Tree.Mapping => {
   const encoded: Tree.Mapping = Schema.encodeSync(SettingsSchema)(settings)
   const { [providerKeysKey]: pools, ...others } = encoded
   // Parameters of plugins and middleware have no Schema here: their secrets are known by key and shape.
-  const rest = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, openKeys.has(key) ? redactValue(value) : value]))
+  const rest = Object.fromEntries(
+    Object.entries(others).map(([key, value]) => [key, openKeys.has(key) ? redactValue(value) : value])
+  )
   return Tree.isMapping(pools) ? { ...rest, ...pools } : rest
 }
 
@@ -261,7 +311,7 @@ interface MaskedSettings {
 }
 
 /** All settings that have an effect now. */
-export const readAllSettings = Effect.fn("Edit.show")(function*(
+export const readAllSettings = Effect.fn("Edit.show")(function* (
   options: Config.Options = {}
 ): Effect.fn.Return<MaskedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
   const { refusals, settings, warnings } = yield* Config.load(options)
@@ -270,14 +320,17 @@ export const readAllSettings = Effect.fn("Edit.show")(function*(
 
 /** A key that the settings have, or the name of a secret. */
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
-  Effect.map(splitKey(key), (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined)
+  Effect.map(
+    splitKey(key),
+    (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined
+  )
 
 /** The key that an unknown one most likely stands for. */
 export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
   Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
-export const get = Effect.fn("Edit.get")(function*(
+export const get = Effect.fn("Edit.get")(function* (
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
   const names = yield* splitKey(key)
@@ -292,4 +345,5 @@ export const get = Effect.fn("Edit.get")(function*(
 /** The warnings about what has no effect yet in the value of a key. */
 export const listUnsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.map(splitKey(key), (names) =>
-    Config.listRemarksAt(names, value).map(({ path, text }) => `${Tree.formatPath(path)}: ${text}`))
+    Config.listRemarksAt(names, value).map(({ path, text }) => `${Tree.formatPath(path)}: ${text}`)
+  )

@@ -1,12 +1,12 @@
 /**
- * Surroundings of the program: the directory that holds what belongs to a user (settings, secrets, plugins, memory, skills,
- * sessions), and the variables of the process and of that directory's `.env`.
+ * Surroundings of the program: the directory that holds what belongs to a user (settings, secrets, plugins, memory,
+ * skills, sessions), and the variables of the process and of that directory's `.env`.
  *
  * **Details**
  *
- * The directory is `HERMES_HOME`, else `~/.hermes`. Nothing is created by looking: {@link HomePaths.ensure} makes it, for its owner
- * only, when something is about to be written. Its files are replaced whole, by one writer at a time over all processes.
- * Variables of the process come before those of `.env`.
+ * The directory is `HERMES_HOME`, else `~/.hermes`. Nothing is created by looking: {@link HomePaths.ensure} makes it,
+ * for its owner only, when something is about to be written. Its files are replaced whole, by one writer at a time over
+ * all processes. Variables of the process come before those of `.env`.
  *
  * **Gotchas**
  *
@@ -75,7 +75,7 @@ export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/conf
   /** The directory that the environment names. */
   static readonly layer: Layer.Layer<Home, ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
     Home,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const root = findRoot(yield* ProcessVariables, yield* Path.Path)
       if (root !== undefined) return yield* makeHome(root)
       const message = "neither HERMES_HOME nor HOME is set: set HERMES_HOME to a directory"
@@ -90,7 +90,7 @@ export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/conf
 
 /** The home directory at a path. */
 const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const resolveName = (name: string): string => paths.join(root, name)
@@ -111,8 +111,10 @@ const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.File
   })
 
 /** The error of a path that the system refused. */
-const makeRefusal = (path: string, what: string) => (error: PlatformError): ConfigError =>
-  new ConfigError({ path, message: `${path}: cannot be ${what}: ${describeReason(error)}` })
+const makeRefusal =
+  (path: string, what: string) =>
+  (error: PlatformError): ConfigError =>
+    new ConfigError({ path, message: `${path}: cannot be ${what}: ${describeReason(error)}` })
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
@@ -123,57 +125,65 @@ export const readText = (path: string): Effect.Effect<Option.Option<string>, Con
       Effect.map(Option.some),
       Effect.catchIf(isMissing, () => Effect.succeedNone),
       Effect.mapError(makeRefusal(path, "read"))
-    ))
+    )
+  )
 
 const encoder = new TextEncoder()
 
 /** Puts a file in the place of another, whole or not at all, on disk before it is seen. Only its owner can read it. */
-const replaceFile = (path: string, text: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+const replaceFile = (
+  path: string,
+  text: string
+): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const drafts = yield* fs.makeTempDirectoryScoped({ directory: paths.dirname(path), prefix: ".draft-" })
     const draft = paths.join(drafts, paths.basename(path))
-    yield* Effect.scoped(Effect.flatMap(
-      fs.open(draft, { flag: "wx", mode: 0o600 }),
-      (file) => Effect.andThen(file.writeAll(encoder.encode(text)), file.sync)
-    ))
+    yield* Effect.scoped(
+      Effect.flatMap(fs.open(draft, { flag: "wx", mode: 0o600 }), (file) =>
+        Effect.andThen(file.writeAll(encoder.encode(text)), file.sync)
+      )
+    )
     yield* fs.rename(draft, path)
   }).pipe(Effect.scoped)
 
 const toLeaseError = (path: string, error: Leases.LeaseTaken | Leases.LeaseFailed): ConfigError =>
   new ConfigError({
     path,
-    message: error._tag === "LeaseTaken"
-      ? `${path}: ${error.isOwn ? "this process" : `process ${error.pid}`} is changing it: try again`
-      : `${path}: cannot be written: ${error.message}`
+    message:
+      error._tag === "LeaseTaken"
+        ? `${path}: ${error.isOwn ? "this process" : `process ${error.pid}`} is changing it: try again`
+        : `${path}: cannot be written: ${error.message}`
   })
 
 /**
- * Changes a file: `change` makes the new text out of the old one. Writers of all processes that share `database` take turns,
- * so that no change is lost. A link is followed: a file that is kept elsewhere stays there.
+ * Changes a file: `change` makes the new text out of the old one. Writers of all processes that share `database` take
+ * turns, so that no change is lost. A link is followed: a file that is kept elsewhere stays there.
  */
 export const updateText = <A, R>(
   database: string,
   path: string,
   change: (text: string) => Effect.Effect<{ readonly text: string; readonly result: A }, ConfigError, R>
 ): Effect.Effect<A, ConfigError, R | FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const target = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
     return yield* Leases.runWithLease(database, target, (lease) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const before = Option.getOrElse(yield* readText(target), () => "")
         const { result, text } = yield* change(before)
         if (text === before) return result
         if (!(yield* lease.isHeld)) {
-          return yield* new ConfigError({ path: target, message: `${target}: another process took over while this one waited: try again` })
+          return yield* new ConfigError({
+            path: target,
+            message: `${target}: another process took over while this one waited: try again`
+          })
         }
         yield* Effect.mapError(replaceFile(target, text), makeRefusal(target, "written"))
         return result
-      })).pipe(
-      Effect.mapError((error) => error._tag === "ConfigError" ? error : toLeaseError(target, error))
-    )
+      })
+    ).pipe(Effect.mapError((error) => (error._tag === "ConfigError" ? error : toLeaseError(target, error))))
   })
 
 export { HiddenVariables, ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
@@ -188,8 +198,8 @@ export interface Service {
 }
 
 /**
- * Looks up the keys of a service whose address the user may name: in the one source that names the address, so that no other
- * source's key follows it; in both where none does.
+ * Looks up the keys of a service whose address the user may name: in the one source that names the address, so that no
+ * other source's key follows it; in both where none does.
  */
 export const makeAddressGetter = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
   const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))
@@ -222,7 +232,7 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
   /** The process's variables and the home directory's `.env`. */
   static readonly layer: Layer.Layer<Environment, ConfigError, FileSystem.FileSystem | Home> = Layer.effect(
     Environment,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const home = yield* Home
       const text = yield* readText(home.env)
       const file = Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse })
@@ -231,8 +241,9 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
   )
 
   /** Variables that are given. */
-  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> => Layer.effect(
-    Environment,
-    Effect.map(Secrets, (secrets) => registerSecrets(secrets, make(variables)))
-  )
+  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> =>
+    Layer.effect(
+      Environment,
+      Effect.map(Secrets, (secrets) => registerSecrets(secrets, make(variables)))
+    )
 }

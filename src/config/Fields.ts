@@ -1,6 +1,6 @@
 /**
- * Building blocks of the settings: sections whose keys are camelCase in TypeScript and snake_case in the file, and the kinds
- * of values in them. Each kind describes what it expects, so that an error needs no other source.
+ * Building blocks of the settings: sections whose keys are camelCase in TypeScript and snake_case in the file, and the
+ * kinds of values in them. Each kind describes what it expects, so that an error needs no other source.
  */
 import * as Effect from "effect/Effect"
 import * as RedactedValue from "effect/Redacted"
@@ -33,8 +33,8 @@ export interface FieldRules {
 /** A key that is accepted although nothing reads it yet, and what its user is told. */
 export interface Unsupported {
   /**
-   * Values, in the words of the file, that describe what happens anyway: they draw no warning. `"any"` for a key that asks
-   * for nothing.
+   * Values, in the words of the file, that describe what happens anyway: they draw no warning. `"any"` for a key that
+   * asks for nothing.
    */
   readonly holds: ReadonlyArray<unknown> | "any"
   /** Remedy for the user; `remove it` when absent. */
@@ -49,10 +49,13 @@ export const factsKey = "hermes-effect/config/facts"
 const toAnnotation = (facts: FieldRules) => ({ [factsKey]: facts })
 
 /**
- * Marks a key that nothing reads yet. The mark is removed together with the change that gives the key its effect; a test
- * fails for a key that has neither a reader nor this mark.
+ * Marks a key that nothing reads yet. The mark is removed together with the change that gives the key its effect; a
+ * test fails for a key that has neither a reader nor this mark.
  */
-export const markUnsupported = <S extends Schema.Top>(schema: S, unsupported: Unsupported = { holds: [] }): S["Rebuild"] =>
+export const markUnsupported = <S extends Schema.Top>(
+  schema: S,
+  unsupported: Unsupported = { holds: [] }
+): S["Rebuild"] =>
   schema.annotate(toAnnotation({ ...SchemaAST.resolveAt<FieldRules>(factsKey)(schema.ast), unsupported }))
 
 /** `maxTurns` as `max_turns`. */
@@ -71,23 +74,28 @@ export const section = <const F extends Schema.Struct.Fields>(fields: F) =>
 
 /** A {@link section} that may have keys of other programs and later versions. */
 export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
-  Schema.Struct(fields).annotate(toAnnotation({ open: true })).pipe(Schema.encodeKeys(toFileKeys(fields)))
+  Schema.Struct(fields)
+    .annotate(toAnnotation({ open: true }))
+    .pipe(Schema.encodeKeys(toFileKeys(fields)))
 
 /** A key that may be absent, and then has this value, in the words of the file. */
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
 /** An entry as a mapping: a text stands for its key `name` alone, as `logging` for `{ import: logging }`. */
-export const toFullEntry = (entry: unknown, name: string): unknown => typeof entry === "string" ? { [name]: entry } : entry
+export const toFullEntry = (entry: unknown, name: string): unknown =>
+  typeof entry === "string" ? { [name]: entry } : entry
 
 /** A {@link section} of a list for which a text may stand; see {@link toFullEntry}. */
 export const entry = <const F extends Schema.Struct.Fields>(name: string, fields: F) => {
   const schema = section(fields)
-  return Schema.Unknown.pipe(Schema.decodeTo(schema, {
-    // Whatever is no mapping then is for the Schema of the section to refuse.
-    decode: SchemaGetter.transform((given: unknown) => toFullEntry(given, name) as (typeof schema)["Encoded"]),
-    encode: SchemaGetter.transform((encoded): unknown => encoded)
-  }))
+  return Schema.Unknown.pipe(
+    Schema.decodeTo(schema, {
+      // Whatever is no mapping then is for the Schema of the section to refuse.
+      decode: SchemaGetter.transform((given: unknown) => toFullEntry(given, name) as (typeof schema)["Encoded"]),
+      encode: SchemaGetter.transform((encoded): unknown => encoded)
+    })
+  )
 }
 
 /** A section that may be absent, and then has its defaults. */
@@ -165,8 +173,8 @@ const makeSecret = (more: FieldRules) =>
   )
 
 /**
- * A secret. It is `Redacted` from here on; encoding shows that there is one, not which, so the encoded form of settings is
- * for showing and never for saving.
+ * A secret. It is `Redacted` from here on; encoding shows that there is one, not which, so the encoded form of settings
+ * is for showing and never for saving.
  */
 export const secret = makeSecret({})
 

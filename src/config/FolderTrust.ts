@@ -1,26 +1,28 @@
 /**
- * Folders whose own files (agent files, skills, plugins, middleware) may have an effect, because the user trusted them once.
+ * Folders whose own files (agent files, skills, plugins, middleware) may have an effect, because the user trusted them
+ * once.
  *
  * **Details**
  *
- * Trust is kept in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the real path of a
- * folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in this list and
+ * Trust is kept in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the real
+ * path of a folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in this
+ * list and
  *
  * - the owner of that folder is still the one that was recorded,
  * - every folder between the two has this owner too,
- * - no folder between the two is a repository of its own (has `.git`), so that a repository that is cloned into a trusted folder is not
- *   trusted with it.
+ * - no folder between the two is a repository of its own (has `.git`), so that a repository that is cloned into a
+ *   trusted folder is not trusted with it.
  *
- * The variable `HERMES_TRUST_FOLDER` trusts the folder of an absolute path in the same way, for as long as it is set: for runs of a
- * machine that builds or tests, in a folder that is new each time.
+ * The variable `HERMES_TRUST_FOLDER` trusts the folder of an absolute path in the same way, for as long as it is set:
+ * for runs of a machine that builds or tests, in a folder that is new each time.
  *
- * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's directory cannot be
- * trusted: they hold other folders' files. A list that cannot be read trusts nothing.
+ * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's
+ * directory cannot be trusted: they hold other folders' files. A list that cannot be read trusts nothing.
  *
  * **Gotchas**
  *
- * The path alone counts on a system without owners (Windows). Trust is for files as they will be, not as they are: `git pull`
- * in a trusted folder brings trusted files.
+ * The path alone counts on a system without owners (Windows). Trust is for files as they will be, not as they are:
+ * `git pull` in a trusted folder brings trusted files.
  *
  * **Example** (Before a file of a project is used)
  *
@@ -70,8 +72,15 @@ const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(Tr
 /** Name of the file in the home directory. */
 export const fileName = "trusted-folders.json"
 
-/** Directories of a project from which something may have an effect, relative to the working directory and to its repository. */
-export const ownParts = { agents: ".hermes/agents", plugins: ".hermes/plugins", skills: [".hermes/skills", ".agents/skills"] } as const
+/**
+ * Directories of a project from which something may have an effect, relative to the working directory and to its
+ * repository.
+ */
+export const ownParts = {
+  agents: ".hermes/agents",
+  plugins: ".hermes/plugins",
+  skills: [".hermes/skills", ".agents/skills"]
+} as const
 
 /** The variable that trusts one folder. */
 export const variable = "HERMES_TRUST_FOLDER"
@@ -80,7 +89,10 @@ export const variable = "HERMES_TRUST_FOLDER"
 export interface Service {
   /** Tells whether files of a folder may have an effect; false for one that cannot be looked at. */
   readonly isTrusted: (folder: string) => Effect.Effect<boolean>
-  /** Tells whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that hold it. */
+  /**
+   * Tells whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that
+   * hold it.
+   */
   readonly mayStartIn: (folder: string) => Effect.Effect<boolean>
   /** Trusts a folder from here on, with what lies in it. Fails for what is no folder, or holds other folders' files. */
   readonly trust: (folder: string) => Effect.Effect<TrustedFolder, ConfigError>
@@ -88,18 +100,27 @@ export interface Service {
   readonly forget: (folder: string) => Effect.Effect<boolean, ConfigError>
   /** The folders that were trusted, in the order of their paths. */
   readonly list: Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError>
-  /** The folder that a question about trust should name: the repository that a folder lies in, else the folder itself. */
+  /**
+   * The folder that a question about trust should name: the repository that a folder lies in, else the folder itself.
+   */
   readonly projectOf: (folder: string) => Effect.Effect<string>
-  /** Directories of a folder and of its repository ({@link ownParts}) that are there and without an effect, because they are not trusted. */
+  /**
+   * Directories of a folder and of its repository ({@link ownParts}) that are there and without an effect, because they
+   * are not trusted.
+   */
   readonly withheld: (folder: string) => Effect.Effect<ReadonlyArray<string>>
 }
 
 /** The command line that trusts a folder. */
-export const renderRemedy = (project: string): string => `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
+export const renderRemedy = (project: string): string =>
+  `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
 
 /** The refusal of a file of a folder that nobody trusted: one line with the command. */
 export const makeUntrustedError = (file: string, project: string): ConfigError =>
-  new ConfigError({ path: file, message: `${file} is not used: its folder is not trusted. Look at it, then run \`${renderRemedy(project)}\`` })
+  new ConfigError({
+    path: file,
+    message: `${file} is not used: its folder is not trusted. Look at it, then run \`${renderRemedy(project)}\``
+  })
 
 /**
  * The trust of folders.
@@ -109,7 +130,7 @@ export const makeUntrustedError = (file: string, project: string): ConfigError =
 export class FolderTrust extends Context.Service<FolderTrust, Service>()("hermes-effect/config/FolderTrust") {}
 
 /** Makes the trust that is kept in the home directory. */
-export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
+export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
@@ -118,23 +139,34 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   const file = paths.join(home.root, fileName)
 
   const makeUnusableError = (error: { readonly message: string }): ConfigError =>
-    new ConfigError({ path: file, message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}` })
+    new ConfigError({
+      path: file,
+      message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}`
+    })
 
   const decodeFolders = (text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
     text.trim() === ""
       ? Effect.succeed([])
-      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), { onFailure: makeUnusableError, onSuccess: ({ folders }) => folders })
+      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), {
+          onFailure: makeUnusableError,
+          onSuccess: ({ folders }) => folders
+        })
 
-  const stored = Effect.flatMap(readText(file), (text) => decodeFolders(Option.getOrElse(text, () => ""))).pipe(Effect.provideContext(context))
+  const stored = Effect.flatMap(readText(file), (text) => decodeFolders(Option.getOrElse(text, () => ""))).pipe(
+    Effect.provideContext(context)
+  )
 
-  const updateFolders = <A>(next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]) =>
+  const updateFolders = <A>(
+    next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]
+  ) =>
     Effect.andThen(
       home.ensure,
       updateText(home.database, file, (text) =>
         Effect.map(decodeFolders(text), (folders) => {
           const [kept, result] = next(folders)
           return { text: kept === folders ? text : `${JSON.stringify({ folders: kept }, null, 2)}\n`, result }
-        }))
+        })
+      )
     ).pipe(Effect.provideContext(context))
 
   const resolveRealPath = (folder: string) => fs.realPath(paths.resolve(folder))
@@ -150,7 +182,8 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   /** Whatever has the name stops trust, also where git would take it for none. */
   const isMarked = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
 
-  const isRepository = (folder: string) => Effect.orElseSucceed(Effect.provideContext(GitDirectory.isRepository(folder), context), () => true)
+  const isRepository = (folder: string) =>
+    Effect.orElseSucceed(Effect.provideContext(GitDirectory.isRepository(folder), context), () => true)
 
   const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
 
@@ -161,23 +194,24 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
     const user = variables["HOME"] || variables["USERPROFILE"]
     return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)
   })
-  const hasOtherFolders = (path: string) => Effect.map(outermost, (user) => paths.dirname(path) === path || user !== undefined && isWithin(user, path))
+  const hasOtherFolders = (path: string) =>
+    Effect.map(outermost, (user) => paths.dirname(path) === path || (user !== undefined && isWithin(user, path)))
 
   /** The folder of the variable, with its owner of this moment. */
   const ofVariable = Effect.suspend(() => {
     const named = variables[variable]
     return named === undefined || !paths.isAbsolute(named)
       ? Effect.succeed([])
-      : Effect.gen(function*() {
-        const path = yield* resolveRealPath(named)
-        return (yield* hasOtherFolders(path)) ? [] : [{ path, owner: yield* findOwner(path) }]
-      }).pipe(Effect.orElseSucceed(() => []))
+      : Effect.gen(function* () {
+          const path = yield* resolveRealPath(named)
+          return (yield* hasOtherFolders(path)) ? [] : [{ path, owner: yield* findOwner(path) }]
+        }).pipe(Effect.orElseSucceed(() => []))
   })
 
-  const isTrusted = Effect.fnUntraced(function*(folder: string) {
+  const isTrusted = Effect.fnUntraced(function* (folder: string) {
     const at = yield* resolveRealPath(folder)
     if (isWithin(at, yield* ownRoot)) return true
-    const known = new Map([...yield* ofVariable, ...yield* stored].map((one) => [one.path, one]))
+    const known = new Map([...(yield* ofVariable), ...(yield* stored)].map((one) => [one.path, one]))
     if (known.size === 0) return false
     const owners: Array<number | null> = []
     for (const above of listAncestors(at)) {
@@ -190,9 +224,11 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   })
 
   const checkTrust: Service["isTrusted"] = (folder) =>
-    Effect.catch(isTrusted(folder), (error) => Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false))
+    Effect.catch(isTrusted(folder), (error) =>
+      Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false)
+    )
 
-  const findProject: Service["projectOf"] = Effect.fnUntraced(function*(folder) {
+  const findProject: Service["projectOf"] = Effect.fnUntraced(function* (folder) {
     const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
     for (const above of listAncestors(at)) {
       if (yield* isRepository(above)) return above
@@ -200,31 +236,49 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
     return at
   })
 
-  const listWithheld: Service["withheld"] = Effect.fnUntraced(function*(folder) {
+  const listWithheld: Service["withheld"] = Effect.fnUntraced(function* (folder) {
     const own = yield* ownRoot
     const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
     const folders = yield* Effect.filter(Array.from(new Set([at, yield* findProject(at)])), (one) =>
-      Effect.zipWith(checkTrust(one), hasOtherFolders(one), (isTrusted, holds) => !isTrusted && !holds))
-    const parts = folders.flatMap((one) => [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => paths.join(one, name)))
-    return yield* Effect.filter(parts, (part) => isWithin(part, own) ? Effect.succeed(false) : Effect.orElseSucceed(fs.exists(part), () => true))
+      Effect.zipWith(checkTrust(one), hasOtherFolders(one), (isTrusted, holds) => !isTrusted && !holds)
+    )
+    const parts = folders.flatMap((one) =>
+      [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => paths.join(one, name))
+    )
+    return yield* Effect.filter(parts, (part) =>
+      isWithin(part, own) ? Effect.succeed(false) : Effect.orElseSucceed(fs.exists(part), () => true)
+    )
   })
 
   return {
     isTrusted: checkTrust,
-    mayStartIn: (folder) => Effect.flatMap(checkTrust(folder), (trusted) =>
-      trusted ? Effect.succeed(true) : Effect.orElseSucceed(Effect.flatMap(resolveRealPath(folder), hasOtherFolders), () => false)),
-    trust: Effect.fnUntraced(function*(folder) {
+    mayStartIn: (folder) =>
+      Effect.flatMap(checkTrust(folder), (trusted) =>
+        trusted
+          ? Effect.succeed(true)
+          : Effect.orElseSucceed(Effect.flatMap(resolveRealPath(folder), hasOtherFolders), () => false)
+      ),
+    trust: Effect.fnUntraced(function* (folder) {
       const makeRefusal = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
-      const path = yield* Effect.mapError(resolveRealPath(folder), (error) => makeRefusal(`cannot be trusted: ${describeReason(error)}`))
-      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) => makeRefusal(`cannot be trusted: ${describeReason(error)}`))
-      if (type !== "Directory") return yield* makeRefusal(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
+      const path = yield* Effect.mapError(resolveRealPath(folder), (error) =>
+        makeRefusal(`cannot be trusted: ${describeReason(error)}`)
+      )
+      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) =>
+        makeRefusal(`cannot be trusted: ${describeReason(error)}`)
+      )
+      if (type !== "Directory")
+        return yield* makeRefusal(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
       if (yield* hasOtherFolders(path)) {
         return yield* makeRefusal("this folder holds everything else too: trust the folder of the project")
       }
-      const entry: TrustedFolder = { path, owner: Option.getOrNull(uid), trusted_at: DateTime.formatIso(yield* DateTime.now) }
+      const entry: TrustedFolder = {
+        path,
+        owner: Option.getOrNull(uid),
+        trusted_at: DateTime.formatIso(yield* DateTime.now)
+      }
       return yield* updateFolders((folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
     }),
-    forget: Effect.fnUntraced(function*(folder) {
+    forget: Effect.fnUntraced(function* (folder) {
       const path = paths.resolve(folder)
       const names = new Set([path, yield* Effect.orElseSucceed(resolveRealPath(folder), () => path)])
       return yield* updateFolders((folders) => {
@@ -232,11 +286,14 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
         return kept.length === folders.length ? [folders, false] : [kept, true]
       })
     }),
-    list: Effect.map(stored, (folders) => folders.toSorted((a, b) => a.path < b.path ? -1 : 1)),
+    list: Effect.map(stored, (folders) => folders.toSorted((a, b) => (a.path < b.path ? -1 : 1))),
     projectOf: findProject,
     withheld: listWithheld
   }
 })
 
 /** Trust as it is kept in the home directory. */
-export const layer: Layer.Layer<FolderTrust, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(FolderTrust, make)
+export const layer: Layer.Layer<FolderTrust, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
+  FolderTrust,
+  make
+)

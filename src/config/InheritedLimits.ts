@@ -1,16 +1,17 @@
 /**
- * Limits that a `hermes` inherits from the run that started it, as one variable of its environment. A started program may
- * tighten them; nothing it is told loosens them.
+ * Limits that a `hermes` inherits from the run that started it, as one variable of its environment. A started program
+ * may tighten them; nothing it is told loosens them.
  *
  * **Details**
  *
- * Every command and script that a tool starts gets {@link variable}. Settings are tightened after flags, environment and
- * files were read, so that no source of settings counts more: `--yolo` and `approvals.mode: off` do not hold where the
- * starting run asks, a call that needs an approval is denied where no one could be asked, globs that deny are joined, entries
- * that allow must be on both lists, secrets stay masked, and writes stay in the roots of the starting run.
+ * Every command and script that a tool starts gets {@link variable}. Settings are tightened after flags, environment
+ * and files were read, so that no source of settings counts more: `--yolo` and `approvals.mode: off` do not hold where
+ * the starting run asks, a call that needs an approval is denied where no one could be asked, globs that deny are
+ * joined, entries that allow must be on both lists, secrets stay masked, and writes stay in the roots of the starting
+ * run.
  *
- * A value that cannot be read counts as the strictest limits. Taking the variable out of the environment of a command is a
- * change of the agent's own rules, which the judge of commands asks about; a sandbox is what prevents it.
+ * A value that cannot be read counts as the strictest limits. Taking the variable out of the environment of a command
+ * is a change of the agent's own rules, which the judge of commands asks about; a sandbox is what prevents it.
  */
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
@@ -36,7 +37,11 @@ const LimitsSchema = Schema.Struct({
   /** The allow list of the starting run. */
   allow: Schema.Array(Schema.String),
   /** Rules of `permissions`. */
-  permissions: Schema.Struct({ allow: Schema.Array(Schema.String), ask: Schema.Array(Schema.String), deny: Schema.Array(Schema.String) }),
+  permissions: Schema.Struct({
+    allow: Schema.Array(Schema.String),
+    ask: Schema.Array(Schema.String),
+    deny: Schema.Array(Schema.String)
+  }),
   /** Directories that writes stay in without a question; absolute. */
   roots: Schema.Array(Schema.String),
   /** Directories that writes stay in at all, where there are any; absolute. */
@@ -85,30 +90,47 @@ const isWithin = (path: string, roots: ReadonlyArray<string>): boolean =>
   roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`))
 
 /** Settings under limits, and a line for every one that they changed against what the user may have meant. */
-export const tightenSettings = (values: Values, limits: Limits): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
+export const tightenSettings = (
+  values: Values,
+  limits: Limits
+): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
   const { approvals, permissions, security } = values
   const isLooser = looseness[approvals.mode] > looseness[limits.mode]
-  const tightenUnattended = <A extends "deny" | "approve">(own: A): A | "deny" => limits.unattended === "deny" ? "deny" : own
-  const safeRoots = limits.safeRoots.length === 0 || security.writeSafeRoot.length > 0
-    ? security.writeSafeRoot
-    : limits.safeRoots
-  const confined = limits.safeRoots.length === 0 ? safeRoots : safeRoots.filter((root) => isWithin(root, limits.safeRoots))
+  const tightenUnattended = <A extends "deny" | "approve">(own: A): A | "deny" =>
+    limits.unattended === "deny" ? "deny" : own
+  const safeRoots =
+    limits.safeRoots.length === 0 || security.writeSafeRoot.length > 0 ? security.writeSafeRoot : limits.safeRoots
+  const confined =
+    limits.safeRoots.length === 0 ? safeRoots : safeRoots.filter((root) => isWithin(root, limits.safeRoots))
   return {
     values: {
       ...values,
       approvals: {
         ...approvals,
         mode: isLooser ? limits.mode : approvals.mode,
-        ...approvals.defaultMode === undefined ? {} : { defaultMode: PermissionMode.selectNarrower(approvals.defaultMode, PermissionMode.fromApprovals(limits.mode)) },
+        ...(approvals.defaultMode === undefined
+          ? {}
+          : {
+              defaultMode: PermissionMode.selectNarrower(
+                approvals.defaultMode,
+                PermissionMode.fromApprovals(limits.mode)
+              )
+            }),
         cronMode: tightenUnattended(approvals.cronMode),
         singleQueryMode: tightenUnattended(approvals.singleQueryMode),
         unattendedMode: tightenUnattended(approvals.unattendedMode),
         unknownCommands: limits.unknownCommands === "ask" ? "ask" : approvals.unknownCommands,
         deny: Array.from(new Set([...approvals.deny, ...limits.deny]))
       },
-      commandAllowlist: limits.mode === "off" ? values.commandAllowlist : values.commandAllowlist.filter((entry) => limits.allow.includes(entry)),
+      commandAllowlist:
+        limits.mode === "off"
+          ? values.commandAllowlist
+          : values.commandAllowlist.filter((entry) => limits.allow.includes(entry)),
       permissions: {
-        allow: limits.mode === "off" ? permissions.allow : permissions.allow.filter((rule) => limits.permissions.allow.includes(rule)),
+        allow:
+          limits.mode === "off"
+            ? permissions.allow
+            : permissions.allow.filter((rule) => limits.permissions.allow.includes(rule)),
         ask: Array.from(new Set([...permissions.ask, ...limits.permissions.ask])),
         deny: Array.from(new Set([...permissions.deny, ...limits.permissions.deny]))
       },
@@ -122,13 +144,18 @@ export const tightenSettings = (values: Values, limits: Limits): { readonly valu
       }
     },
     warnings: isLooser
-      ? [`approvals.mode: "${approvals.mode}" does not hold here; the run of hermes that started this one asks (${limits.mode})`]
+      ? [
+          `approvals.mode: "${approvals.mode}" does not hold here; the run of hermes that started this one asks (${limits.mode})`
+        ]
       : []
   }
 }
 
 /** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
-export const fromSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values, inherited: Limits | undefined): Limits => ({
+export const fromSettings = (
+  { approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values,
+  inherited: Limits | undefined
+): Limits => ({
   depth: (inherited?.depth ?? 0) + 1,
   mode: PermissionMode.toApprovals(PermissionMode.fromSettings(approvals)),
   unattended: inherited?.unattended ?? "deny",
@@ -148,9 +175,9 @@ export const findRefusal = (limits: Limits | undefined): ConfigError | undefined
   limits === undefined || limits.depth <= maxDepth
     ? undefined
     : new ConfigError({
-      path: variable,
-      message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
-    })
+        path: variable,
+        message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
+      })
 
 /** Limits of the programs that this runtime starts; the strictest where none are given. */
 export const Current = Context.Reference<Limits>("hermes-effect/config/Inherited", { defaultValue: () => strictest })

@@ -205,7 +205,9 @@ export const rows: Readonly<Record<string, Row>> = {
 export const custom: Row = { displayName: "Custom endpoint", authentication: "optional", keys: ["OPENAI_API_KEY"] }
 
 const names: ReadonlyMap<string, string> = new Map(
-  Object.entries(rows).flatMap(([name, { aliases = [] }]) => [name, ...aliases].map((other): [string, string] => [other, name]))
+  Object.entries(rows).flatMap(([name, { aliases = [] }]) =>
+    [name, ...aliases].map((other): [string, string] => [other, name])
+  )
 )
 
 /** The one name of a provider: aliases resolved, lower case, without the prefix of named endpoints. */
@@ -223,7 +225,10 @@ export const findOwnAddress = (provider: string): string | undefined => {
 /** The provider that an address belongs to: the owner of its host, else `custom`. */
 export const findOwner = (baseUrl: string): string => {
   const { host } = parseAddress(baseUrl)
-  const found = Object.entries(rows).find(([, { authentication, baseUrl, domains = [] }]) =>
-    authentication !== "optional" && [parseAddress(baseUrl).host, ...domains].some((domain) => domain !== "" && isUnder(host, domain)))
+  const found = Object.entries(rows).find(
+    ([, { authentication, baseUrl, domains = [] }]) =>
+      authentication !== "optional" &&
+      [parseAddress(baseUrl).host, ...domains].some((domain) => domain !== "" && isUnder(host, domain))
+  )
   return found?.[0] ?? "custom"
 }

@@ -11,8 +11,8 @@
  * | `auto` | as `ask`, and a model rules on what is asked about (`approvals.mode: smart`) |
  * | `yolo` | everything but what never runs, the deny globs and `permissions.deny` (`approvals.mode: off`) |
  *
- * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo` (off). The mode of a run
- * holds for everything that it starts: a child agent has that of its parent.
+ * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo`
+ * (off). The mode of a run holds for everything that it starts: a child agent has that of its parent.
  *
  * **Example** (The mode of a run)
  *
@@ -53,23 +53,40 @@ export type ApprovalsMode = keyof typeof names
 export const fromApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
 
 /** The value of `approvals.mode` that is nearest to a mode, and not looser. */
-export const toApprovals = (mode: PermissionMode): ApprovalsMode => mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
+export const toApprovals = (mode: PermissionMode): ApprovalsMode =>
+  mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
 
 /** The narrower one of two modes. */
-export const selectNarrower = (one: PermissionMode, other: PermissionMode): PermissionMode => all.indexOf(one) <= all.indexOf(other) ? one : other
+export const selectNarrower = (one: PermissionMode, other: PermissionMode): PermissionMode =>
+  all.indexOf(one) <= all.indexOf(other) ? one : other
 
 /** The mode of settings. */
-export const fromSettings = ({ defaultMode, mode }: { readonly defaultMode?: PermissionMode | undefined; readonly mode: ApprovalsMode }): PermissionMode =>
-  defaultMode ?? fromApprovals(mode)
+export const fromSettings = ({
+  defaultMode,
+  mode
+}: {
+  readonly defaultMode?: PermissionMode | undefined
+  readonly mode: ApprovalsMode
+}): PermissionMode => defaultMode ?? fromApprovals(mode)
 
 /** The mode of a run and of what it starts; that of the settings where nobody chose one. */
-export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", { defaultValue: () => undefined })
+export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", {
+  defaultValue: () => undefined
+})
 
-/** The mode of a live session, which its user may change while a run is under way. It holds where {@link CurrentMode} says nothing. */
-export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", { defaultValue: () => () => undefined })
+/**
+ * The mode of a live session, which its user may change while a run is under way. It holds where {@link CurrentMode}
+ * says nothing.
+ */
+export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", {
+  defaultValue: () => () => undefined
+})
 
 /** The mode of the call that is judged now. */
-export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) => readFiberMode(fiber))
+export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) =>
+  readFiberMode(fiber)
+)
 
 /** The mode of the call that a fiber judges. */
-export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined => fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()
+export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined =>
+  fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()

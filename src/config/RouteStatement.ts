@@ -1,6 +1,6 @@
 /**
- * Lays one source's statement about a route over a weaker source's. A route is one value: when the stronger source names another
- * provider or address, nothing of the weaker one's that belonged to the old one stays. Pure.
+ * Lays one source's statement about a route over a weaker source's. A route is one value: when the stronger source
+ * names another provider or address, nothing of the weaker one's that belonged to the old one stays. Pure.
  *
  * **Details**
  *
@@ -12,11 +12,11 @@
  * | the same, or neither | nothing |
  *
  * A provider without an address stands for its own address; `custom` has none. An address without
- * a provider belongs to the provider whose host it is, else to `custom`. `auto` is a provider of its own: the search for one
- * must not end with another one's key.
+ * a provider belongs to the provider whose host it is, else to `custom`. `auto` is a provider of its own: the search
+ * for one must not end with another one's key.
  *
- * Settings use it for the sections that describe a route, source by source; routing for what inherits from the main model
- * (children, side tasks, jobs).
+ * Settings use it for the sections that describe a route, source by source; routing for what inherits from the main
+ * model (children, side tasks, jobs).
  *
  * Source: `ARCHITECTURE.md` §4 and §7 ("a key and its address").
  */
@@ -30,7 +30,15 @@ export interface Statement {
 }
 
 /** A member of a statement that is meant for one provider, at one address. */
-export type BoundMember = "baseUrl" | "apiKey" | "keyEnv" | "apiKeyEnv" | "apiMode" | "maxTokens" | "contextLength" | "ollamaNumCtx"
+export type BoundMember =
+  | "baseUrl"
+  | "apiKey"
+  | "keyEnv"
+  | "apiKeyEnv"
+  | "apiMode"
+  | "maxTokens"
+  | "contextLength"
+  | "ollamaNumCtx"
 
 const keys: ReadonlyArray<BoundMember> = ["apiKey", "keyEnv", "apiKeyEnv"]
 /** Members that are for one address. */

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * First models: which one, by which provider, at which address, and what happens when it does not answer. Then the agent:
- * how long it runs, what it delegates, remembers and compacts. Then tools: the terminal, bounds of results, MCP servers,
- * jobs. Then safety: approvals, addresses, redaction, the content scanner.
+ * First models: which one, by which provider, at which address, and what happens when it does not answer. Then the
+ * agent: how long it runs, what it delegates, remembers and compacts. Then tools: the terminal, bounds of results, MCP
+ * servers, jobs. Then safety: approvals, addresses, redaction, the content scanner.
  *
  * Source: `hermes-llm.md` §19 and §21, `hermes-product.md` §1.10, §2.3, §2.4, §3.1 and §6, `ARCHITECTURE.md` §7.
  */
@@ -81,7 +81,10 @@ export const providerRouting = F.optionalSection({
   dataCollection: F.optional(F.choice(["allow", "deny"]))
 })
 
-/** `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task: `DerivedSettings.readAuxiliaryTask`. */
+/**
+ * `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task:
+ * `DerivedSettings.readAuxiliaryTask`.
+ */
 export const auxiliary = F.section({
   provider: F.withDefault(F.text, "auto"),
   model: F.optional(F.text),
@@ -92,7 +95,10 @@ export const auxiliary = F.section({
   contextLength: F.optional(F.markUnsupported(F.positive))
 })
 
-/** `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock: `DerivedSettings.readGuardrail`. */
+/**
+ * `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock:
+ * `DerivedSettings.readGuardrail`.
+ */
 export const bedrock = F.optionalSection({
   guardrail: F.optionalSection({
     guardrailIdentifier: F.optional(F.text),
@@ -104,8 +110,9 @@ export const bedrock = F.optionalSection({
 })
 
 /**
- * `network`: deadlines of model calls in seconds. The contract knows them as environment variables (`HERMES_API_TIMEOUT`,
- * `HERMES_STREAM_READ_TIMEOUT`, …); what is absent here depends on the route (`hermes-llm.md` §2.5).
+ * `network`: deadlines of model calls in seconds. The contract knows them as environment variables
+ * (`HERMES_API_TIMEOUT`, `HERMES_STREAM_READ_TIMEOUT`, …); what is absent here depends on the route (`hermes-llm.md`
+ * §2.5).
  */
 export const network = F.optionalSection({
   requestTimeoutSeconds: F.optional(F.seconds),
@@ -141,12 +148,13 @@ export const agent = F.optionalSection({
 })
 
 /**
- * `delegation`: what a child agent may do, and its route: laid over the parent's as one source over another (`RouteStatement`).
+ * `delegation`: what a child agent may do, and its route: laid over the parent's as one source over another
+ * (`RouteStatement`).
  *
  * **Details**
  *
- * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per step
- * of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
+ * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per
+ * step of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
  */
 export const delegation = F.optionalSection({
   maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
@@ -196,10 +204,15 @@ export const compression = F.optionalSection({
 /** `context`: the engine that compacts. */
 export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
-/** `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five minutes. */
+/**
+ * `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five
+ * minutes.
+ */
 export const promptCaching = F.optionalSection({ cacheTtl: F.withDefault(F.text, "5m") })
 
-/** `memory`: limits are characters; the nudge interval counts turns of the user until a background review, 0 is never. */
+/**
+ * `memory`: limits are characters; the nudge interval counts turns of the user until a background review, 0 is never.
+ */
 export const memory = F.optionalSection({
   memoryEnabled: F.withDefault(F.flag, true),
   userProfileEnabled: F.withDefault(F.flag, true),
@@ -211,8 +224,8 @@ export const memory = F.optionalSection({
 })
 
 /**
- * `skills`. The nudge interval counts model calls until a background review, 0 is never; the two specifications differ on it (10, 15),
- * the table of keys holds.
+ * `skills`. The nudge interval counts model calls until a background review, 0 is never; the two specifications differ
+ * on it (10, 15), the table of keys holds.
  */
 export const skills = F.optionalSection({
   creationNudgeInterval: F.withDefault(F.count, 15),
@@ -243,7 +256,9 @@ export const terminal = F.optionalSection({
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
-  /** Limits of one command and all that it starts; a sandbox bounds processes, memory and temporary files where absent. */
+  /**
+   * Limits of one command and all that it starts; a sandbox bounds processes, memory and temporary files where absent.
+   */
   limits: F.optionalSection({
     /** Processor time of all its processes together. */
     cpuSeconds: F.optional(F.seconds),
@@ -287,11 +302,17 @@ export const terminal = F.optionalSection({
   sandbox: F.optionalSection({
     /** No run starts where no sandbox can be built. */
     required: F.withDefault(F.flag, false),
-    /** `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is not trusted. */
+    /**
+     * `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is
+     * not trusted.
+     */
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
     /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
     network: F.optional(F.choice(["none", "hosts", "all"])),
-    /** Hosts that web tools, and commands where the network is `hosts`, reach without a question: `example.com`, `*.example.com`. */
+    /**
+     * Hosts that web tools, and commands where the network is `hosts`, reach without a question: `example.com`,
+     * `*.example.com`.
+     */
     hosts: F.withDefault(F.texts, []),
     /** Directories that are written besides the working tree. */
     write: F.withDefault(F.paths, []),
@@ -316,8 +337,8 @@ export const codeExecution = F.optionalSection({
 })
 
 /**
- * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` is none. What is absent of `network` and `hosts`
- * comes from `terminal.sandbox`.
+ * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` is none. What is absent of
+ * `network` and `hosts` comes from `terminal.sandbox`.
  */
 export const programSandbox = Schema.Union([
   F.choice(["full", "workspace-write", "read-only"]),
@@ -332,8 +353,8 @@ export const programSandbox = Schema.Union([
 export type ProgramSandbox = typeof programSandbox.Type
 
 /**
- * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers` are
- * taken for secrets.
+ * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers`
+ * are taken for secrets.
  */
 export const mcpServer = F.openSection({
   command: F.optional(F.text),
@@ -350,14 +371,12 @@ export const mcpServer = F.openSection({
   /** Seconds of silence before a server is pinged; 0 is never. */
   keepalive: F.withDefault(F.number({ least: 0 }), 180),
   /** Names or globs on the server's own tool names; `include` wins. */
-  tools: F.withDefault(
-    F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }),
-    {}
-  ),
+  tools: F.withDefault(F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }), {}),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Tools that run without an approval; none when absent, whatever the server says of them. `tools` are names or globs on the server's own
-   * tool names, `annotations` are those that the server states to be read-only or not destructive, `full` is all of them, `untrusted` none.
+   * Tools that run without an approval; none when absent, whatever the server says of them. `tools` are names or globs
+   * on the server's own tool names, `annotations` are those that the server states to be read-only or not destructive,
+   * `full` is all of them, `untrusted` none.
    */
   trust: F.optional(
     Schema.Union([
@@ -366,23 +385,28 @@ export const mcpServer = F.openSection({
     ]).annotate({ expected: "full, annotations, untrusted, or tools: a list of tool names" })
   ),
   /** Marks a server that wants a login (`hermes mcp login`), and what is known for it. */
-  oauth: F.optional(Schema.Union([
-    F.flag,
-    F.openSection({
-      clientId: F.optional(F.text),
-      clientSecret: F.optional(F.secret),
-      /** `https` address of a document that describes this client, for servers that take it as its id. */
-      clientMetadataUrl: F.optional(F.text),
-      /** Rights to ask for, instead of those that the server names. */
-      scope: F.optional(F.text),
-      redirectPort: F.optional(F.integer({ least: 1 })),
-      /** `client_credentials` logs in without a user, by the secret or the key of the client. */
-      grant: F.withDefault(F.choice(["authorization_code", "client_credentials"]), "authorization_code"),
-      /** Key in PKCS #8 (PEM) that signs for the client, instead of a secret. */
-      privateKey: F.optional(F.secret),
-      signingAlgorithm: F.withDefault(F.text, "ES256")
+  oauth: F.optional(
+    Schema.Union([
+      F.flag,
+      F.openSection({
+        clientId: F.optional(F.text),
+        clientSecret: F.optional(F.secret),
+        /** `https` address of a document that describes this client, for servers that take it as its id. */
+        clientMetadataUrl: F.optional(F.text),
+        /** Rights to ask for, instead of those that the server names. */
+        scope: F.optional(F.text),
+        redirectPort: F.optional(F.integer({ least: 1 })),
+        /** `client_credentials` logs in without a user, by the secret or the key of the client. */
+        grant: F.withDefault(F.choice(["authorization_code", "client_credentials"]), "authorization_code"),
+        /** Key in PKCS #8 (PEM) that signs for the client, instead of a secret. */
+        privateKey: F.optional(F.secret),
+        signingAlgorithm: F.withDefault(F.text, "ES256")
+      })
+    ]).annotate({
+      expected:
+        "true, or client_id, client_secret, client_metadata_url, scope, redirect_port, grant, private_key and signing_algorithm"
     })
-  ]).annotate({ expected: "true, or client_id, client_secret, client_metadata_url, scope, redirect_port, grant, private_key and signing_algorithm" })),
+  ),
   /** Lets the server ask a model in the middle of a call, which costs money. */
   sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
   /** Lets the server ask the user in the middle of a call. */
@@ -423,24 +447,29 @@ export const cluster = F.optionalSection({
   runsCron: F.withDefault(F.flag, false)
 })
 
-/** `server`: clients of `hermes serve` with a key of their own, by their names. Each has one of `key`, `key_env` and `key_file`. */
+/**
+ * `server`: clients of `hermes serve` with a key of their own, by their names. Each has one of `key`, `key_env` and
+ * `key_file`.
+ */
 export const server = F.optionalSection({
   keys: F.withDefault(
-    F.record(F.section({
-      key: F.optional(F.secret),
-      /** Environment variable that holds the key. */
-      keyEnv: F.optional(F.text),
-      /** File that holds the key, and nothing else. */
-      keyFile: F.optional(F.text),
-      /** Loosest mode of the client's sessions; the mode of the server when absent. */
-      maxMode: F.optional(F.choice(PermissionMode.all)),
-      /** Sessions of the client that are open at once. */
-      maxSessions: F.optional(F.positive),
-      /** Requests of the client that are answered at once. */
-      maxRequests: F.optional(F.positive),
-      /** Answers of the client that are open at once, streams of events among them. */
-      maxConnections: F.optional(F.positive)
-    })),
+    F.record(
+      F.section({
+        key: F.optional(F.secret),
+        /** Environment variable that holds the key. */
+        keyEnv: F.optional(F.text),
+        /** File that holds the key, and nothing else. */
+        keyFile: F.optional(F.text),
+        /** Loosest mode of the client's sessions; the mode of the server when absent. */
+        maxMode: F.optional(F.choice(PermissionMode.all)),
+        /** Sessions of the client that are open at once. */
+        maxSessions: F.optional(F.positive),
+        /** Requests of the client that are answered at once. */
+        maxRequests: F.optional(F.positive),
+        /** Answers of the client that are open at once, streams of events among them. */
+        maxConnections: F.optional(F.positive)
+      })
+    ),
     {}
   )
 })
@@ -459,7 +488,10 @@ export const approvals = F.optionalSection({
   singleQueryMode: F.withDefault(unattended, "deny"),
   /** Answer where no one started the run at a terminal: the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
-  /** Commands that are not known to only read, where no sandbox stands around them; `allow` is for machines that are thrown away. */
+  /**
+   * Commands that are not known to only read, where no sandbox stands around them; `allow` is for machines that are
+   * thrown away.
+   */
   unknownCommands: F.withDefault(F.choice(["ask", "allow"]), "ask"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),
@@ -469,13 +501,19 @@ export const approvals = F.optionalSection({
 
 const rules = F.withDefault(Schema.Array(F.command), [])
 
-/** `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` beats `ask`, and `ask` beats `allow`. */
+/**
+ * `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` beats `ask`, and `ask` beats
+ * `allow`.
+ */
 export const permissions = F.optionalSection({ allow: rules, ask: rules, deny: rules })
 
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.optionalSection({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
-  /** `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`, `terminal.sandbox.hosts`) nor approved. */
+  /**
+   * `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`,
+   * `terminal.sandbox.hosts`) nor approved.
+   */
   unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "ask"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
   /** Directories that file tools may write to; anywhere when empty. */

@@ -1,27 +1,28 @@
 /**
- * Sources of the settings: reads environment variables, lays the sources over each other, weakest first, so that a route stays one
- * value, and keeps the source of each setting, so that an error names what the user wrote. Names of sources only, never their
- * values.
+ * Sources of the settings: reads environment variables, lays the sources over each other, weakest first, so that a
+ * route stays one value, and keeps the source of each setting, so that an error names what the user wrote. Names of
+ * sources only, never their values.
  *
  * **Details**
  *
- * Every key has a variable: `HERMES_` and its path in capitals with `__` between the levels, `HERMES_AGENT__MAX_TURNS`. A few
- * keys have a second, documented name; the general one wins over it. An empty variable counts as not set.
+ * Every key has a variable: `HERMES_` and its path in capitals with `__` between the levels, `HERMES_AGENT__MAX_TURNS`.
+ * A few keys have a second, documented name; the general one wins over it. An empty variable counts as not set.
  *
- * Before a source's values are set, the parts of each route go that belong to another one (`RouteStatement`). Sections that
- * describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists (`fallback_providers`,
- * `custom_providers`) are replaced whole by a stronger source; an endpoint that a stronger source moves takes no key along.
+ * Before a source's values are set, the parts of each route go that belong to another one (`RouteStatement`). Sections
+ * that describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists (`fallback_providers`,
+ * `custom_providers`) are replaced whole by a stronger source; an endpoint that a stronger source moves takes no key
+ * along.
  *
- * `OPENAI_BASE_URL` names an address for the provider that the strongest source names, if that one speaks OpenAI's protocol;
- * otherwise it is ignored.
+ * `OPENAI_BASE_URL` names an address for the provider that the strongest source names, if that one speaks OpenAI's
+ * protocol; otherwise it is ignored.
  *
  * A key of the environment may follow an address elsewhere only when the same source names that address; routing asks
  * {@link findLevel} for it. `hermes doctor` and `-v` show {@link describeSource} and `unused`.
  *
  * **Gotchas**
  *
- * Names that the user chose are lower-case in this form: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS`. Variables
- * of one level that name no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other modules.
+ * Names that the user chose are lower-case in this form: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS`.
+ * Variables of one level that name no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other modules.
  *
  * Source: `ARCHITECTURE.md` §7 ("a key and its address").
  */
@@ -49,7 +50,12 @@ export interface Assignment {
 const file: Origin = { _tag: "File" }
 
 /** A variable or flag that sets the value at a path. */
-export const makeOrigin = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({ _tag: "Named", level, name, path })
+export const makeOrigin = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({
+  _tag: "Named",
+  level,
+  name,
+  path
+})
 
 /** Origins by place; the nearest one above a place holds for it. */
 type Origins = ReadonlyMap<string, Origin>
@@ -119,7 +125,10 @@ const describeUnknown = (path: ReadonlyArray<string>): string => {
 }
 
 /** Reads the variables of one source. The general names come last and so win. */
-export const readVariables = (variables: Variables, level: Extract<Level, "env-file" | "environment">): FromVariables => {
+export const readVariables = (
+  variables: Variables,
+  level: Extract<Level, "env-file" | "environment">
+): FromVariables => {
   const where = level === "env-file" ? ".env: " : ""
   const remarks: Array<string> = []
   const assignVariable = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
@@ -150,7 +159,7 @@ interface DroppedValue {
 
 type Assignments = ReadonlyArray<Assignment>
 
-const toText = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+const toText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
 const readStatement = (tree: unknown, path: Tree.Path): RouteStatement.Statement => ({
   provider: toText(Tree.get(tree, [...path, "provider"])),
@@ -159,7 +168,12 @@ const readStatement = (tree: unknown, path: Tree.Path): RouteStatement.Statement
 
 const listRouteSections = (tree: unknown): ReadonlyArray<ReadonlyArray<string>> => {
   const tasks = Tree.get(tree, ["auxiliary"])
-  return [["model"], ["delegation"], ["fallback_model"], ...Tree.isMapping(tasks) ? Object.keys(tasks).map((task) => ["auxiliary", task]) : []]
+  return [
+    ["model"],
+    ["delegation"],
+    ["fallback_model"],
+    ...(Tree.isMapping(tasks) ? Object.keys(tasks).map((task) => ["auxiliary", task]) : [])
+  ]
 }
 
 const applyAssignments = (tree: unknown, assignments: Assignments): unknown =>
@@ -192,23 +206,31 @@ const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean =
 /** Positions of fallbacks whose named endpoint a stronger source moves. */
 const listMovedFallbacks = (before: unknown, after: unknown): ReadonlyArray<number> => {
   const list = Tree.get(before, ["fallback_providers"])
-  return (Array.isArray(list) ? list : []).flatMap((_, index) => isMoved(before, after, ["fallback_providers", index]) ? [index] : [])
+  return (Array.isArray(list) ? list : []).flatMap((_, index) =>
+    isMoved(before, after, ["fallback_providers", index]) ? [index] : []
+  )
 }
 
 const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
   const list = Tree.get(tree, ["fallback_providers"])
   return Array.isArray(list)
-    ? Tree.set(tree, ["fallback_providers"], list.map((entry: unknown, index) => index === at ? Tree.remove(entry, [key]) : entry))
+    ? Tree.set(
+        tree,
+        ["fallback_providers"],
+        list.map((entry: unknown, index) => (index === at ? Tree.remove(entry, [key]) : entry))
+      )
     : tree
 }
 
-/** Lays sources over the file, weakest first; answers the settings, their assignments and the values that are not used. */
+/**
+ * Lays sources over the file, weakest first; answers the settings, their assignments and the values that are not used.
+ */
 export const mergeLevels = (
   file: unknown,
   levels: ReadonlyArray<Assignments>
 ): { readonly tree: unknown; readonly assignments: Assignments; readonly dropped: ReadonlyArray<DroppedValue> } => {
   const { provider } = readStatement(applyAssignments(file, levels.flat()), ["model"])
-  const counting = levels.map((level) => isOpenAiProvider(provider) ? level : level.filter((one) => !isEndpoint(one)))
+  const counting = levels.map((level) => (isOpenAiProvider(provider) ? level : level.filter((one) => !isEndpoint(one))))
   const dropped: Array<DroppedValue> = []
   let tree = file
   let origins: Origins = new Map()
@@ -219,7 +241,10 @@ export const mergeLevels = (
     const next = applyAssignments(tree, level)
     // The endpoint is for the provider that counts in the end, whichever an earlier source named.
     const address = level.findLast(({ path }) => path.join(".") === "model.base_url")
-    const forProvider = address !== undefined && isEndpoint(address) && readStatement(own, ["model"]).provider === undefined ? provider : undefined
+    const forProvider =
+      address !== undefined && isEndpoint(address) && readStatement(own, ["model"]).provider === undefined
+        ? provider
+        : undefined
     const dropValue = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
@@ -230,9 +255,16 @@ export const mergeLevels = (
     for (const section of listRouteSections(next)) {
       const named = readStatement(own, section)
       const stronger = section[0] === "model" && forProvider !== undefined ? { ...named, provider: forProvider } : named
-      const gone = new Set(RouteStatement.listSuperseded(readStatement(tree, section), stronger).map((member) => RouteStatement.fileKeys[member]))
-      if (isMoved(tree, next, section)) for (const member of RouteStatement.ofAddress) gone.add(RouteStatement.fileKeys[member])
-      const by = level.find(({ path }) => path[0] === section[0] && ["provider", "base_url"].includes(path.at(-1) ?? ""))?.origin ?? first.origin
+      const gone = new Set(
+        RouteStatement.listSuperseded(readStatement(tree, section), stronger).map(
+          (member) => RouteStatement.fileKeys[member]
+        )
+      )
+      if (isMoved(tree, next, section))
+        for (const member of RouteStatement.ofAddress) gone.add(RouteStatement.fileKeys[member])
+      const by =
+        level.find(({ path }) => path[0] === section[0] && ["provider", "base_url"].includes(path.at(-1) ?? ""))
+          ?.origin ?? first.origin
       for (const key of gone) dropValue([...section, key], by)
     }
     for (const index of listMovedFallbacks(tree, next)) {
@@ -252,7 +284,8 @@ export interface RouteSources {
   readonly unused: ReadonlyArray<string>
 }
 
-const formatPlace = (origin: Origin, path: Tree.Path): string => formatLabel(collectOrigins([{ path: path.map(String), value: undefined, origin }]), path)
+const formatPlace = (origin: Origin, path: Tree.Path): string =>
+  formatLabel(collectOrigins([{ path: path.map(String), value: undefined, origin }]), path)
 
 const formatUnused = ({ by, origin, path }: DroppedValue): string =>
   `${formatPlace(origin, path)} is not used: it is for another route than ${by._tag === "File" ? "config.yaml" : formatPlace(by, by.path)} names`
@@ -272,4 +305,5 @@ export const findLevel = (sources: RouteSources | undefined, path: Tree.Path): L
 }
 
 /** The source that sets a place, in words: `config.yaml: model.base_url`, `OPENAI_BASE_URL`, `--base-url`. */
-export const describeSource = (sources: RouteSources | undefined, path: Tree.Path): string => formatLabel(sources?.origins ?? none, path)
+export const describeSource = (sources: RouteSources | undefined, path: Tree.Path): string =>
+  formatLabel(sources?.origins ?? none, path)

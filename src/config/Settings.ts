@@ -5,8 +5,8 @@
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
  * where the name says nothing else. A key without a default is absent unless it was set. Secrets are `Redacted`. The
- * sections are described where they are defined: in `SettingSections`, and here those of the program around the agent: plugins
- * and hooks, what is shown, what is kept.
+ * sections are described where they are defined: in `SettingSections`, and here those of the program around the agent:
+ * plugins and hooks, what is shown, what is kept.
  *
  * Defaults are those of the period that the documents describe, where the specifications give values of several,
  * unless `ARCHITECTURE.md` §7 decides.
@@ -46,10 +46,7 @@ const shellHook = F.section({
 })
 
 /** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */
-const middleware = F.entry("import", {
-  import: F.text,
-  params: F.withDefault(F.record(F.anything), {})
-})
+const middleware = F.entry("import", { import: F.text, params: F.withDefault(F.record(F.anything), {}) })
 
 /** `quick_commands.<name>`: a slash command of the user's, a shell line or another name for one. */
 const quickCommand = F.openSection({
@@ -59,10 +56,15 @@ const quickCommand = F.openSection({
 })
 
 /** A colour with shapes before it, as `cli/render/Theme` reads it. */
-const look = Schema.String.check(Schema.isPattern(
-  /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
-  { expected: "a colour (red, bright-red, 0 to 255 or #rrggbb) with bold, dim, italic or underline before it, or default" }
-))
+const look = Schema.String.check(
+  Schema.isPattern(
+    /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
+    {
+      expected:
+        "a colour (red, bright-red, 0 to 255 or #rrggbb) with bold, dim, italic or underline before it, or default"
+    }
+  )
+)
 
 /** `display.themes.<name>`: a theme with some roles changed. */
 const theme = F.section({
@@ -83,8 +85,8 @@ const theme = F.section({
 })
 
 /**
- * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws work
- * away.
+ * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws
+ * work away.
  */
 const display = F.optionalSection({
   streaming: F.withDefault(F.flag, true),
@@ -97,7 +99,10 @@ const display = F.optionalSection({
   busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
   /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */
   statusLine: F.withDefault(F.flag, true),
-  /** Tells of a turn that ended, or a question that waits, after `notifyAfterSeconds`: by a bell, or a notification of the terminal. */
+  /**
+   * Tells of a turn that ended, or a question that waits, after `notifyAfterSeconds`: by a bell, or a notification of
+   * the terminal.
+   */
   notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
   /** The window's title names the folder and what the session is at. */
@@ -113,7 +118,10 @@ const display = F.optionalSection({
 
 /** `sessions`. */
 const sessions = F.optionalSection({
-  /** Removes ended sessions that are older than `retentionDays`, with their run records, beside the program as it starts. */
+  /**
+   * Removes ended sessions that are older than `retentionDays`, with their run records, beside the program as it
+   * starts.
+   */
   autoPrune: F.withDefault(F.flag, false),
   /** Also the age from which `hermes sessions prune` removes. */
   retentionDays: F.withDefault(F.positive, 90),
@@ -133,7 +141,9 @@ const logging = F.optionalSection({
 })
 
 /** `database`. */
-const database = F.optionalSection({ journalMode: F.withDefault(F.markUnsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })
+const database = F.optionalSection({
+  journalMode: F.withDefault(F.markUnsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal")
+})
 
 const fields = {
   model: Sections.model,
@@ -145,10 +155,7 @@ const fields = {
   credentialPoolStrategies: F.withDefault(F.record(Sections.poolStrategy), {}),
   providerRouting: Sections.providerRouting,
   /** By task; these tasks are the contract's, and not done yet. */
-  auxiliary: F.withDefault(
-    F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]),
-    {}
-  ),
+  auxiliary: F.withDefault(F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]), {}),
   bedrock: Sections.bedrock,
   network: Sections.network,
 
@@ -193,7 +200,10 @@ const fields = {
   database
 }
 
-/** Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the `<provider>.api_keys`. */
+/**
+ * Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the
+ * `<provider>.api_keys`.
+ */
 const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
 
 /** The key in the file of a field of any section. */

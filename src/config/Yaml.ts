@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The library `yaml` does the work, loaded when there is something to read. Texts are read by the rules of YAML 1.2 with
- * merge keys: `yes` and `off` are texts. Texts are written so that a reader of YAML 1.1 takes them alike: `"yes"`.
+ * The library `yaml` does the work, loaded when there is something to read. Texts are read by the rules of YAML 1.2
+ * with merge keys: `yes` and `off` are texts. Texts are written so that a reader of YAML 1.1 takes them alike: `"yes"`.
  *
  * **Gotchas**
  *
@@ -39,8 +39,8 @@ const writeOptions = { aliasDuplicateObjects: false, blockQuote: false, compat: 
 
 const openers: Readonly<Record<string, string>> = {
   "[": "the list that opens here has no end, or an entry without a comma: add ] or ,",
-  "{": "the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,",
-  "\"": "the quote that opens here has no end: close it at the end of the value",
+  "{": 'the mapping that opens here has no end, or an entry that is no "key: value": add } or ,',
+  '"': "the quote that opens here has no end: close it at the end of the value",
   "'": "the quote that opens here has no end: close it at the end of the value"
 }
 
@@ -57,9 +57,12 @@ const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: 
   [/block-seq-ind/, "a list entry where none can stand: begin the list on the line below its key"],
   [/^BAD_INDENT|^BLOCK_AS_IMPLICIT_KEY/, "the indentation fits no line above: align the line with its neighbours"],
   [/lock scalar/, "text behind the | or >: begin the text on the next line"],
-  [/followed by map values|^MULTILINE_IMPLICIT_KEY/, "no \"key: value\": add the colon and a space, or remove the line"],
+  [/followed by map values|^MULTILINE_IMPLICIT_KEY/, 'no "key: value": add the colon and a space, or remove the line'],
   [/^RESOURCE_EXHAUSTION|Excessive alias/, "too many aliases (*): write the values out"],
-  [/at node end|^UNEXPECTED_TOKEN/, "text that belongs to nothing before it: put the whole value into quotes, or align the line with its neighbours"]
+  [
+    /at node end|^UNEXPECTED_TOKEN/,
+    "text that belongs to nothing before it: put the whole value into quotes, or align the line with its neighbours"
+  ]
 ]
 
 /** Line and column of an offset, counted from 1. */
@@ -79,7 +82,8 @@ const make = (library: typeof Library): Yaml => {
     let found: number | undefined
     visit(doc, {
       Node: (_, { range }) => {
-        if (range && range[0] < offset && range[2] >= offset && Object.hasOwn(openers, text[range[0]] ?? "")) found = range[0]
+        if (range && range[0] < offset && range[2] >= offset && Object.hasOwn(openers, text[range[0]] ?? ""))
+          found = range[0]
       }
     })
     return found
@@ -108,8 +112,13 @@ const make = (library: typeof Library): Yaml => {
     return key
   }
 
-  const describeSyntaxError = (doc: Document, text: string, { code, message, pos: [offset] }: Library.YAMLParseError): Mistake => {
-    if (code === "DUPLICATE_KEY") return [offset, `duplicate key ${JSON.stringify(findKeyAt(doc, offset))}: keep one of them`]
+  const describeSyntaxError = (
+    doc: Document,
+    text: string,
+    { code, message, pos: [offset] }: Library.YAMLParseError
+  ): Mistake => {
+    if (code === "DUPLICATE_KEY")
+      return [offset, `duplicate key ${JSON.stringify(findKeyAt(doc, offset))}: keep one of them`]
     const opener = /closing|end with a|between flow/.test(message) ? findOpenerAt(doc, text, offset) : undefined
     if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
     const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []
@@ -124,7 +133,10 @@ const make = (library: typeof Library): Yaml => {
     visit(doc, {
       Alias: (_, alias) => {
         if (alias.resolve(doc) !== undefined) return undefined
-        found = [alias.range?.[0] ?? 0, `nothing is named ${alias.source} by an &: put the value into quotes if the * belongs to it`]
+        found = [
+          alias.range?.[0] ?? 0,
+          `nothing is named ${alias.source} by an &: put the value into quotes if the * belongs to it`
+        ]
         return visit.BREAK
       },
       Pair: (_, { key, value }) => {
@@ -177,7 +189,10 @@ const make = (library: typeof Library): Yaml => {
 }
 
 /** Loads the reader and writer. */
-export const load: Effect.Effect<Yaml> = Effect.map(Effect.promise(() => import("yaml")), make)
+export const load: Effect.Effect<Yaml> = Effect.map(
+  Effect.promise(() => import("yaml")),
+  make
+)
 
 /** Reads the text of a file. */
 export const read = (text: string, file: string): Effect.Effect<unknown, ConfigError> =>

@@ -1,6 +1,6 @@
 /**
- * The errors with which a run can fail. A failed tool call is never here: it is an error result for the model. A run that ends
- * with anything to show is a `RunResult`, not an error (`ARCHITECTURE.md` §4).
+ * The errors with which a run can fail. A failed tool call is never here: it is an error result for the model. A run
+ * that ends with anything to show is a `RunResult`, not an error (`ARCHITECTURE.md` §4).
  *
  * **Example** (One line for each way a run can fail)
  *
@@ -24,7 +24,9 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "./Json.ts"
 
-/** A setting, flag, file or combination of them that cannot work. `message` is one line that names it and the remedy. */
+/**
+ * A setting, flag, file or combination of them that cannot work. `message` is one line that names it and the remedy.
+ */
 export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/ConfigError")("ConfigError", {
   /** Place of the value: a dotted path of `config.yaml`, an environment variable or a flag. */
   path: Schema.String,
@@ -34,11 +36,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/
 /** The session store could not read or write. `message` says what and what to do. */
 export class SessionStoreError extends Schema.TaggedError<SessionStoreError>("hermes-effect/SessionStoreError")(
   "SessionStoreError",
-  {
-    operation: Schema.String,
-    message: Schema.String,
-    cause: Schema.optional(Schema.Defect())
-  }
+  { operation: Schema.String, message: Schema.String, cause: Schema.optional(Schema.Defect()) }
 ) {}
 
 /** No session of that id, or more than one that it could mean (`candidates`). */
@@ -82,14 +80,13 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effec
 }) {}
 
 /** The conversation is larger than what the model holds, and everything that makes it smaller was done. */
-export class CompressionExhausted extends Schema.TaggedError<CompressionExhausted>("hermes-effect/CompressionExhausted")(
-  "CompressionExhausted",
-  {
-    message: Schema.String,
-    /** The last refusal. */
-    cause: AiError.AiError
-  }
-) {}
+export class CompressionExhausted extends Schema.TaggedError<CompressionExhausted>(
+  "hermes-effect/CompressionExhausted"
+)("CompressionExhausted", {
+  message: Schema.String,
+  /** The last refusal. */
+  cause: AiError.AiError
+}) {}
 
 /** Middleware vetoed a call, on purpose. The call fails with this, whatever else the chain would have done. */
 export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
@@ -108,11 +105,7 @@ export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("herm
 /** Middleware registered with `onFailure: "closed"` failed by itself, so the call that it guards fails too. */
 export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("hermes-effect/MiddlewareFailure")(
   "MiddlewareFailure",
-  {
-    kind: Schema.String,
-    middleware: Schema.String,
-    cause: Schema.Defect()
-  }
+  { kind: Schema.String, middleware: Schema.String, cause: Schema.Defect() }
 ) {
   override get message(): string {
     const { cause }: { readonly cause: unknown } = this

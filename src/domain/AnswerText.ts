@@ -1,22 +1,31 @@
 /**
- * A model's answer on its way to the user and into the conversation: within bounds, well-formed, without the fences that belong to
- * the runtime, and, where it is shown, without keys.
+ * A model's answer on its way to the user and into the conversation: within bounds, well-formed, without the fences
+ * that belong to the runtime, and, where it is shown, without keys.
  *
  * **Details**
  *
- * The conversation of the run keeps what the model said, well-formed and without fences. What is stored and what is shown, in pieces or
- * as the text of the result, has no key of a known shape in it besides; names hide nothing there (see `Redaction.redactKeys`).
- * While it streams, what may become a tag, a key or the second half of a character is held back until that is clear.
+ * The conversation of the run keeps what the model said, well-formed and without fences. What is stored and what is
+ * shown, in pieces or as the text of the result, has no key of a known shape in it besides; names hide nothing there
+ * (see `Redaction.redactKeys`). While it streams, what may become a tag, a key or the second half of a character is
+ * held back until that is clear.
  *
  * Each bound is a multiple of what the largest models can say; what goes beyond it is a model or an endpoint that never
- * ends. Providers stop reading a stream that has gone beyond a bound ({@link Meter}); {@link boundAnswer} cuts an answer to
- * the bounds, streamed or not, so that no more than that is ever kept, stored or sent again.
+ * ends. Providers stop reading a stream that has gone beyond a bound ({@link Meter}); {@link boundAnswer} cuts an
+ * answer to the bounds, streamed or not, so that no more than that is ever kept, stored or sent again.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7 (caps).
  */
 import type * as Response from "effect/ai/Response"
 import * as Json from "./Json.ts"
-import { type ContentPart, type ModelResponse, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta, withParts } from "./Model.ts"
+import {
+  type ContentPart,
+  type ModelResponse,
+  makeParamsDelta,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta,
+  withParts
+} from "./Model.ts"
 import { redactKeys } from "./Redaction.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
@@ -53,7 +62,7 @@ export const cleanAnswer = (response: ModelResponse): ModelResponse => {
 }
 
 /** A whole text as it is shown. */
-export const toDisplayText = (text: string, redact: boolean): string => redact ? redactKeys(text) : text
+export const toDisplayText = (text: string, redact: boolean): string => (redact ? redactKeys(text) : text)
 
 /** Reads text in pieces. */
 interface Filter {
@@ -70,7 +79,7 @@ const chainFilters = (...filters: ReadonlyArray<Filter>): Filter => ({
   end: () => filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.end(), "")
 })
 
-const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => redact ? [RedactionStream.makeKeys()] : []
+const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => (redact ? [RedactionStream.makeKeys()] : [])
 
 /** The parts that stream by, as they are shown. */
 interface Watcher {
@@ -88,10 +97,7 @@ interface DeltaFilter {
 
 type Delta = Response.TextDeltaPart | Response.ReasoningDeltaPart
 
-const makeDeltaFilter = (
-  newFilter: () => Filter,
-  make: (id: string, delta: string) => StreamPart
-): DeltaFilter => {
+const makeDeltaFilter = (newFilter: () => Filter, make: (id: string, delta: string) => StreamPart): DeltaFilter => {
   let filter = newFilter()
   let id = ""
   return {
@@ -110,8 +116,14 @@ const makeDeltaFilter = (
 
 /** See {@link Watcher}; one for each answer. */
 export const makeWatcher = (redact: boolean): Watcher => {
-  const text = makeDeltaFilter(() => chainFilters(TextHygiene.makeHygieneStream(), TextHygiene.makeFenceStream(), ...makeSecretFilters(redact)), makeTextDelta)
-  const reasoning = makeDeltaFilter(() => chainFilters(TextHygiene.makeHygieneStream(), ...makeSecretFilters(redact)), makeReasoningDelta)
+  const text = makeDeltaFilter(
+    () => chainFilters(TextHygiene.makeHygieneStream(), TextHygiene.makeFenceStream(), ...makeSecretFilters(redact)),
+    makeTextDelta
+  )
+  const reasoning = makeDeltaFilter(
+    () => chainFilters(TextHygiene.makeHygieneStream(), ...makeSecretFilters(redact)),
+    makeReasoningDelta
+  )
   /** Arguments of the calls that are being written. */
   const inputs = new Map<string, Filter>()
   const endInput = (id: string, out: Array<StreamPart>): void => {
@@ -195,7 +207,8 @@ const units: Readonly<Record<Overflow, string>> = {
 }
 
 /** A bound in words: `2,000,000 characters of text`. */
-export const describeBound = (overflow: Overflow): string => `${limits[overflow].toLocaleString("en-US")} ${units[overflow]}`
+export const describeBound = (overflow: Overflow): string =>
+  `${limits[overflow].toLocaleString("en-US")} ${units[overflow]}`
 
 /** Counts what streams by. */
 interface Meter {
@@ -237,7 +250,8 @@ export const makeMeter = (): Meter => {
   }
 }
 
-const measureParams = (params: unknown): number => typeof params === "string" ? params.length : Json.toText(params).length
+const measureParams = (params: unknown): number =>
+  typeof params === "string" ? params.length : Json.toText(params).length
 
 /** An answer within the bounds, and the first bound that it went beyond. */
 interface BoundedAnswer {

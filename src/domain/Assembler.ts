@@ -53,7 +53,9 @@ export const makeCostMetadata = (cost: number | undefined): Response.ProviderMet
 
 const readCost = ({ metadata }: Response.FinishPart): number | undefined => {
   const own = metadata["hermes"]
-  return Predicate.hasProperty(own, "reported_cost") && typeof own.reported_cost === "number" ? own.reported_cost : undefined
+  return Predicate.hasProperty(own, "reported_cost") && typeof own.reported_cost === "number"
+    ? own.reported_cost
+    : undefined
 }
 
 const noMetadata: Response.ProviderMetadata = {}
@@ -77,8 +79,8 @@ export const parseParams = (text: string): unknown =>
  *
  * **Details**
  *
- * Text that was never ended is kept. Arguments that were started and neither ended nor followed by their `tool-call` are
- * kept as a call with raw text, so that a truncated call is visible as such. A `tool-call` part replaces the
+ * Text that was never ended is kept. Arguments that were started and neither ended nor followed by their `tool-call`
+ * are kept as a call with raw text, so that a truncated call is visible as such. A `tool-call` part replaces the
  * `tool-params-*` parts of the same id.
  */
 export const make = (): Assembler => {
@@ -98,7 +100,12 @@ export const make = (): Assembler => {
     order.push(entry)
   }
 
-  const appendDelta = (key: string, type: OpenText["type"], delta: string, metadata: Response.ProviderMetadata): void => {
+  const appendDelta = (
+    key: string,
+    type: OpenText["type"],
+    delta: string,
+    metadata: Response.ProviderMetadata
+  ): void => {
     let entry = open.get(key)
     if (entry === undefined) {
       entry = { type, text: "", metadata: noMetadata }

@@ -18,7 +18,10 @@ export interface SummaryModel {
 export interface CompactionPlan {
   /** Old results of tools become a line; or a summary stands for everything old. */
   readonly strategy: "tool_result_compaction" | "llm_summary"
-  /** Newest units that stay: an answer with its results and the user's messages before it, or a question with all until its answer. */
+  /**
+   * Newest units that stay: an answer with its results and the user's messages before it, or a question with all until
+   * its answer.
+   */
   readonly keep: { readonly unit: "iteration" | "user_round"; readonly count: number }
   /** Tools whose results may become a line; all when absent. */
   readonly compactableTools?: ReadonlyArray<string> | undefined

@@ -41,8 +41,8 @@ import * as GrowingList from "./GrowingList.ts"
 export const cancelledResult = "Cancelled: the run was interrupted before this tool call changed anything."
 
 /** Result that closes a call which started and whose end is unknown. */
-export const mayHaveHappenedResult = "Interrupted while it ran: this tool call may have happened, in whole or in part. " +
-  "Look before you repeat it."
+export const mayHaveHappenedResult =
+  "Interrupted while it ran: this tool call may have happened, in whole or in part. Look before you repeat it."
 
 /** Options of an assistant message that the connection was lost in: its text is what was received. */
 export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
@@ -76,11 +76,13 @@ export const makeToolResult = (
   })
 
 /** The text that closes a call without a result, by whether it had begun. */
-export const describeUnknownResult = (begun: boolean): string => begun ? mayHaveHappenedResult : cancelledResult
+export const describeUnknownResult = (begun: boolean): string => (begun ? mayHaveHappenedResult : cancelledResult)
 
 /** The tool message that closes a call which never got its result. */
-export const makeCancelledResult = (call: { readonly id: string; readonly name: string }, begun = false): Prompt.ToolMessage =>
-  makeToolResult(call, { output: describeUnknownResult(begun), isFailure: true })
+export const makeCancelledResult = (
+  call: { readonly id: string; readonly name: string },
+  begun = false
+): Prompt.ToolMessage => makeToolResult(call, { output: describeUnknownResult(begun), isFailure: true })
 
 const listResults = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
   message.content.filter((part) => part.type === "tool-result")
@@ -137,9 +139,10 @@ const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
  * **Details**
  *
  * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
- * call open; it is closed with {@link makeCancelledResult}. A message that the user sent between the results of one answer follows all of
- * them: a result counts up to the next answer. Messages that are fine are returned as the same objects; one that holds
- * the results of several calls is taken apart only where they are not exactly the calls, in their order.
+ * call open; it is closed with {@link makeCancelledResult}. A message that the user sent between the results of one
+ * answer follows all of them: a result counts up to the next answer. Messages that are fine are returned as the same
+ * objects; one that holds the results of several calls is taken apart only where they are not exactly the calls, in
+ * their order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   if (isClosed(messages)) return messages.slice()
@@ -162,20 +165,25 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
 
 /** Tells whether a tool result holds this piece of JSON, as it stands there. */
 export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
-  messages.some(({ content, role }) =>
-    role === "tool" && content.some((part) => part.type === "tool-result" && typeof part.result === "string" && part.result.includes(json)))
+  messages.some(
+    ({ content, role }) =>
+      role === "tool" &&
+      content.some(
+        (part) => part.type === "tool-result" && typeof part.result === "string" && part.result.includes(json)
+      )
+  )
 
 /** The visible text of a message: what somebody wrote, without thoughts, calls and files. */
 export const readText = (message: Prompt.Message): string => {
   if (message.role === "system") return message.content
-  return message.role === "tool" ? "" : message.content.map((part) => part.type === "text" ? part.text : "").join("")
+  return message.role === "tool" ? "" : message.content.map((part) => (part.type === "text" ? part.text : "")).join("")
 }
 
 const key = "hermes-effect"
 
 /**
- * Note behind a message of the user that a provider rejected: it stays in the transcript and is not sent again, so that the
- * conversation does not grow with every attempt to go on. `why` is for people who read the transcript.
+ * Note behind a message of the user that a provider rejected: it stays in the transcript and is not sent again, so that
+ * the conversation does not grow with every attempt to go on. `why` is for people who read the transcript.
  */
 export const makeRejection = (why: string): Prompt.AssistantMessage =>
   Prompt.assistantMessage({
@@ -216,8 +224,8 @@ const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
 })
 
 /**
- * The conversation that a run of a stored session goes on from: {@link withoutRejected}, then {@link closeOpenCalls}, at the cost of
- * what is new since the run before.
+ * The conversation that a run of a stored session goes on from: {@link withoutRejected}, then {@link closeOpenCalls},
+ * at the cost of what is new since the run before.
  */
 export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   const { closed, open } = foldResumed(messages)
@@ -227,7 +235,10 @@ export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Me
 
 const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
 
-/** The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is found again. */
+/**
+ * The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is
+ * found again.
+ */
 export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
   const known = first === undefined ? undefined : systemMessages.get(first)
   if (known?.content === content) return known
@@ -240,7 +251,7 @@ export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt
 export const withoutRejected = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isRejection)
     ? messages.filter((message, index) => {
-      const next = messages[index + 1]
-      return !isRejection(message) && !(message.role === "user" && next !== undefined && isRejection(next))
-    })
+        const next = messages[index + 1]
+        return !isRejection(message) && !(message.role === "user" && next !== undefined && isRejection(next))
+      })
     : messages

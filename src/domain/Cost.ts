@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its last
- * call. `routing/Pricing` makes costs of usage and prices.
+ * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its
+ * last call. `routing/Pricing` makes costs of usage and prices.
  *
  * **Example** (What a run cost)
  *
@@ -28,8 +28,18 @@ export const Status = Schema.Literals(["included", "estimated", "actual", "unkno
 /** Type of {@link Status}. */
 export type Status = typeof Status.Type
 
-/** Source of the price: `provider_usage` where the provider reported the amount with its answer, `subagent` for the spending of a child. */
-export const Source = Schema.Literals(["provider_usage", "provider_models_api", "official_docs_snapshot", "user_override", "subagent", "none"])
+/**
+ * Source of the price: `provider_usage` where the provider reported the amount with its answer, `subagent` for the
+ * spending of a child.
+ */
+export const Source = Schema.Literals([
+  "provider_usage",
+  "provider_models_api",
+  "official_docs_snapshot",
+  "user_override",
+  "subagent",
+  "none"
+])
 /** Type of {@link Source}. */
 export type Source = typeof Source.Type
 
@@ -80,7 +90,13 @@ const smallest = BigDecimal.make(1n, 4)
 export const nothing: Total = { amount: zero, status: "unknown", source: "none" }
 
 /** An unknown cost, with the reason. */
-export const makeUnknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
+export const makeUnknown = (note: string): Cost => ({
+  amount: undefined,
+  status: "unknown",
+  label: "n/a",
+  source: "none",
+  notes: [note]
+})
 
 /** Part of a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
@@ -120,7 +136,9 @@ export const toTotal = (cost: Spent): Total => addCall(nothing, fromSpent(cost))
 export const sum = (a: Spent, b: Spent): Spent => {
   const [before, more] = [a.usd ?? 0, b.usd ?? 0]
   // Nothing to add exactly: most calls of a free model, and the first of every other.
-  return before === 0 || more === 0 ? { usd: before + more, status: b.status, source: b.source } : toSpent(addCall(toTotal(a), fromSpent(b)))
+  return before === 0 || more === 0
+    ? { usd: before + more, status: b.status, source: b.source }
+    : toSpent(addCall(toTotal(a), fromSpent(b)))
 }
 
 /** Back from the form of events. */

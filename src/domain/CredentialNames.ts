@@ -1,17 +1,62 @@
 /**
- * Names of variables that hold credentials: those that the runtime itself uses to reach providers, tools and messengers, and
- * those of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name that points at a place or counts is
- * none. Pure.
+ * Names of variables that hold credentials: those that the runtime itself uses to reach providers, tools and
+ * messengers, and those of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name that points at
+ * a place or counts is none. Pure.
  *
  * Source: `hermes-llm.md` §19.10.
  */
 
 const providers = [
-  "AI_GATEWAY", "ALIBABA", "ANTHROPIC", "ARCEE", "AZURE_FOUNDRY", "AZURE_OPENAI", "CEREBRAS", "CLAUDE", "CLAUDE_CODE", "CODEX",
-  "COHERE", "COPILOT", "DASHSCOPE", "DEEPINFRA", "DEEPSEEK", "FIREWORKS", "GEMINI", "GITHUB_COPILOT", "GLM", "GMI", "GOOGLE",
-  "GOOGLE_GENERATIVE_AI", "GROK", "GROQ", "HERMES", "HF", "HUGGINGFACE", "KILOCODE", "KIMI", "LM", "MINIMAX", "MINIMAX_CN",
-  "MISTRAL", "MOONSHOT", "NOUS", "NVIDIA", "OLLAMA", "OPENAI", "OPENCODE_GO", "OPENCODE_ZEN", "OPENROUTER", "PERPLEXITY",
-  "QWEN", "STEPFUN", "TOGETHER", "VERTEX", "XAI", "XIAOMI", "ZAI", "Z_AI"
+  "AI_GATEWAY",
+  "ALIBABA",
+  "ANTHROPIC",
+  "ARCEE",
+  "AZURE_FOUNDRY",
+  "AZURE_OPENAI",
+  "CEREBRAS",
+  "CLAUDE",
+  "CLAUDE_CODE",
+  "CODEX",
+  "COHERE",
+  "COPILOT",
+  "DASHSCOPE",
+  "DEEPINFRA",
+  "DEEPSEEK",
+  "FIREWORKS",
+  "GEMINI",
+  "GITHUB_COPILOT",
+  "GLM",
+  "GMI",
+  "GOOGLE",
+  "GOOGLE_GENERATIVE_AI",
+  "GROK",
+  "GROQ",
+  "HERMES",
+  "HF",
+  "HUGGINGFACE",
+  "KILOCODE",
+  "KIMI",
+  "LM",
+  "MINIMAX",
+  "MINIMAX_CN",
+  "MISTRAL",
+  "MOONSHOT",
+  "NOUS",
+  "NVIDIA",
+  "OLLAMA",
+  "OPENAI",
+  "OPENCODE_GO",
+  "OPENCODE_ZEN",
+  "OPENROUTER",
+  "PERPLEXITY",
+  "QWEN",
+  "STEPFUN",
+  "TOGETHER",
+  "VERTEX",
+  "XAI",
+  "XIAOMI",
+  "ZAI",
+  "Z_AI"
 ].join("|")
 
 const reservedPatterns: ReadonlyArray<RegExp> = [
@@ -49,19 +94,22 @@ const harmless: ReadonlyArray<RegExp> = [
   /(?:^|_)(?:MAX|MIN|NUM|COUNT|TOTAL)_(?:[A-Z0-9_]*_)?TOKENS?(?:_|$)/
 ]
 
-const isMatching = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))
+const isMatching = (patterns: ReadonlyArray<RegExp>, name: string): boolean =>
+  patterns.some((pattern) => pattern.test(name))
 
 const forced = "_HERMES_FORCE_"
 
 /**
- * Variables that a user set for one program by name, in the settings: `_HERMES_FORCE_NAME` is `NAME` there, and wins over it. Inherited
- * variables of that prefix never reach a program.
+ * Variables that a user set for one program by name, in the settings: `_HERMES_FORCE_NAME` is `NAME` there, and wins
+ * over it. Inherited variables of that prefix never reach a program.
  */
 export const applyForced = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
   const entries = Object.entries(variables)
   return Object.fromEntries([
     ...entries.filter(([name]) => !name.startsWith(forced)),
-    ...entries.flatMap(([name, value]) => name.startsWith(forced) && name !== forced ? [[name.slice(forced.length), value] as const] : [])
+    ...entries.flatMap(([name, value]) =>
+      name.startsWith(forced) && name !== forced ? [[name.slice(forced.length), value] as const] : []
+    )
   ])
 }
 
@@ -75,10 +123,16 @@ export const isCredential = (name: string): boolean => {
 }
 
 /** Reserved names that are no secrets: places and identities. */
-const plain = /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
+const plain =
+  /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
 
 /** Secrets of the credential chain of AWS. Commands may have them, unless this program signs with them itself. */
-export const awsSecrets: ReadonlyArray<string> = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"]
+export const awsSecrets: ReadonlyArray<string> = [
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "AWS_SECURITY_TOKEN",
+  "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+]
 
 /** Secrets under names that are of no family. */
 const further = /(?:^|_)(?:AUTHORIZATION|COOKIES?)$/

@@ -50,12 +50,14 @@ const isPrivateAddress = (host: string): boolean => {
   const octets = host.split(".").map(Number)
   if (octets.length !== 4 || octets.some((octet) => !Number.isInteger(octet))) return false
   const [a = 0, b = 0] = octets
-  return a === 10 || a === 127 || (a === 172 && b >= 16 && b <= 31) || (a === 192 && b === 168) || (a === 169 && b === 254)
+  return (
+    a === 10 || a === 127 || (a === 172 && b >= 16 && b <= 31) || (a === 192 && b === 168) || (a === 169 && b === 254)
+  )
 }
 
 /**
- * Tests whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a third
- * party.
+ * Tests whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a
+ * third party.
  */
 export const isLocal = (host: string): boolean => {
   if (host === "0.0.0.0" || localSuffixes.some((suffix) => isUnder(host, suffix)) || isPrivateAddress(host)) return true

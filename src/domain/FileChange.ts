@@ -1,10 +1,12 @@
 /**
- * A change of a file that a tool made, as it is told and kept: the path, the states before and after, the difference as text.
+ * A change of a file that a tool made, as it is told and kept: the path, the states before and after, the difference as
+ * text.
  *
  * **Details**
  *
- * A state names its content by the SHA-256 of the bytes; the bytes are kept elsewhere (`session/ChangeContents`), so that a change is small
- * wherever it goes. `notKept` says why they are not: too large, credentials, no place. The difference is without secrets.
+ * A state names its content by the SHA-256 of the bytes; the bytes are kept elsewhere (`session/ChangeContents`), so
+ * that a change is small wherever it goes. `notKept` says why they are not: too large, credentials, no place. The
+ * difference is without secrets.
  *
  * **Example** (A difference, and its lines)
  *
@@ -76,7 +78,10 @@ export type FilesReverted = typeof FilesReverted.Type
 export const isSame = (one: FileState | undefined, other: FileState | undefined): boolean =>
   one === undefined || other === undefined
     ? one === other
-    : one.type === other.type && one.hash !== undefined && one.hash === other.hash && (one.type === "link" || (one.mode & 0o111) === (other.mode & 0o111))
+    : one.type === other.type &&
+      one.hash !== undefined &&
+      one.hash === other.hash &&
+      (one.type === "link" || (one.mode & 0o111) === (other.mode & 0o111))
 
 // The difference of two texts that a person and a model can read. Pure.
 
@@ -92,8 +97,12 @@ export type Content = string | null | undefined
 
 /** Difference of one file; empty where nothing changed. */
 export const makeUnifiedDiff = (name: string, before: Content, after: Content): string => {
-  if (before === null || after === null) return `Binary file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
-  if ((before?.length ?? 0) > maxCompared || (after?.length ?? 0) > maxCompared) return before === after ? "" : `Large file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
+  if (before === null || after === null)
+    return `Binary file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
+  if ((before?.length ?? 0) > maxCompared || (after?.length ?? 0) > maxCompared)
+    return before === after
+      ? ""
+      : `Large file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
   const diff = TextDiff.unified(TextDiff.lines(before ?? "", after ?? "", { maxEdits }), {
     fromFile: before === undefined ? nowhere : `a/${name}`,
     toFile: after === undefined ? nowhere : `b/${name}`
@@ -106,10 +115,15 @@ export const makeUnifiedDiff = (name: string, before: Content, after: Content): 
 
 /** Name of the file that a difference has in its head; the path where it has none. */
 export const readFileName = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
-  /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? path
+  /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
+  /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
+  path
 
 /** Lines that a difference adds and removes. */
 export const countLines = (diff: string): { readonly added: number; readonly removed: number } => {
   const lines = diff.split("\n").filter((line) => !/^(?:\+\+\+|---) /.test(line))
-  return { added: lines.filter((line) => line.startsWith("+")).length, removed: lines.filter((line) => line.startsWith("-")).length }
+  return {
+    added: lines.filter((line) => line.startsWith("+")).length,
+    removed: lines.filter((line) => line.startsWith("-")).length
+  }
 }

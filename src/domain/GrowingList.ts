@@ -1,13 +1,15 @@
 /**
- * Folds of lists that grow at their end, such as the messages of a session: each call costs the items that are new, not the whole list.
+ * Folds of lists that grow at their end, such as the messages of a session: each call costs the items that are new, not
+ * the whole list.
  *
  * **Details**
  *
- * The state that belongs to the items which the two newest lists have in common is kept beside their first item, for as long as
- * that lives, so that a last item which is sent once and replaced by another costs nothing more. A list that changed before that point
- * goes on from where a list changed so the last time: the next run of a session has the messages of the run before as the store
- * decodes them, and reads those of two runs again. One that changed even before that is read from its beginning. The rest of the work that
- * grows with a list is one comparison of references per item, and what `copy` does.
+ * The state that belongs to the items which the two newest lists have in common is kept beside their first item, for as
+ * long as that lives, so that a last item which is sent once and replaced by another costs nothing more. A list that
+ * changed before that point goes on from where a list changed so the last time: the next run of a session has the
+ * messages of the run before as the store decodes them, and reads those of two runs again. One that changed even before
+ * that is read from its beginning. The rest of the work that grows with a list is one comparison of references per
+ * item, and what `copy` does.
  *
  * Items are compared by identity: an item that is in a list must never change.
  */
@@ -32,7 +34,11 @@ interface Progress<Item, State> {
 }
 
 /** Makes the function that gives the state of a list; its result belongs to the caller. */
-export const fold = <Item extends object, State>({ add, begin, copy }: Fold<Item, State>): (items: ReadonlyArray<Item>) => State => {
+export const fold = <Item extends object, State>({
+  add,
+  begin,
+  copy
+}: Fold<Item, State>): ((items: ReadonlyArray<Item>) => State) => {
   const known = new WeakMap<Item, Progress<Item, State>>()
   const addFrom = (state: State, items: ReadonlyArray<Item>, from: number, to: number): State => {
     for (let at = from; at < to; at++) {

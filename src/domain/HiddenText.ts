@@ -29,7 +29,9 @@ const selectors = String.raw`\uFE00-\uFE0F\u{E0100}-\u{E01EF}`
 const joiningScripts = [
   ..."Arabic Syriac Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam".split(" "),
   ..."Sinhala Khmer Myanmar Mongolian Tibetan".split(" ")
-].map((script) => String.raw`\p{Script=${script}}`).join("")
+]
+  .map((script) => String.raw`\p{Script=${script}}`)
+  .join("")
 
 const legitimate = new RegExp(
   [
@@ -58,11 +60,15 @@ const listCodePoints = (text: string, pattern: RegExp): ReadonlyArray<number> =>
   Array.from(text.matchAll(pattern), ([found]) => found.codePointAt(0) ?? 0)
 
 const readTags = (text: string): string =>
-  String.fromCharCode(...listCodePoints(text, /[\u{E0020}-\u{E007E}]/gu).slice(0, longestRead).map((code) => code - 0xe0000))
+  String.fromCharCode(
+    ...listCodePoints(text, /[\u{E0020}-\u{E007E}]/gu)
+      .slice(0, longestRead)
+      .map((code) => code - 0xe0000)
+  )
 
 const readSelectors = (text: string): string => {
   const codes = listCodePoints(text, /[\uFE00-\uFE0F\u{E0100}-\u{E01EF}]/gu).slice(0, longestRead)
-  const bytes = Uint8Array.from(codes, (code) => code <= 0xfe0f ? code - 0xfe00 : code - 0xe0100 + 16)
+  const bytes = Uint8Array.from(codes, (code) => (code <= 0xfe0f ? code - 0xfe00 : code - 0xe0100 + 16))
   return new TextDecoder().decode(bytes)
 }
 
@@ -70,10 +76,13 @@ const readSelectors = (text: string): string => {
 const readWidthless = (text: string): string => {
   const codes = listCodePoints(text, /[\u200B-\u200D\u2060-\u2064\uFEFF]/gu).slice(0, longestRead * 8)
   const [first, second] = [...new Set(codes)]
-  const bits = codes.flatMap((code) => code === first ? [0] : code === second ? [1] : [])
+  const bits = codes.flatMap((code) => (code === first ? [0] : code === second ? [1] : []))
   const readBits = (one: number): string =>
-    String.fromCharCode(...Array.from({ length: bits.length >> 3 }, (_, index) =>
-      bits.slice(index * 8, index * 8 + 8).reduce((byte, bit) => byte * 2 + (bit === one ? 1 : 0), 0)))
+    String.fromCharCode(
+      ...Array.from({ length: bits.length >> 3 }, (_, index) =>
+        bits.slice(index * 8, index * 8 + 8).reduce((byte, bit) => byte * 2 + (bit === one ? 1 : 0), 0)
+      )
+    )
   return [readBits(1), readBits(0)].find((found) => /^[\n\t -~]+$/.test(found)) ?? ""
 }
 

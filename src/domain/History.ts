@@ -17,8 +17,8 @@
  * - A message that is marked by {@link markOnce} is sent until the model has answered, and never again.
  *
  * Messages that are fine stay the same objects, and what is made of a message is made once, so that requests of one
- * conversation begin with the same bytes and converted messages are found again. A request of a conversation that grew costs what is
- * new in it (`GrowingList`). Pure.
+ * conversation begin with the same bytes and converted messages are found again. A request of a conversation that grew
+ * costs what is new in it (`GrowingList`). Pure.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §9.1 and §14.5.
  */
@@ -33,12 +33,17 @@ import * as Route from "./Route.ts"
 
 const key = "hermes-effect"
 
-/** Marks a message of the runtime's own that is sent until the model has answered, and is no part of the conversation. */
+/**
+ * Marks a message of the runtime's own that is sent until the model has answered, and is no part of the conversation.
+ */
 export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
   // The constructor of its role gives the same role back.
   (message.role === "user"
     ? Prompt.userMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })
-    : Prompt.assistantMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })) as M
+    : Prompt.assistantMessage({
+        content: message.content,
+        options: { ...message.options, [key]: { once: true } }
+      })) as M
 
 /** True of a message that {@link markOnce} marked. */
 export const isOnce = ({ options }: Prompt.Message): boolean => {
@@ -57,7 +62,7 @@ const isAnswer = (message: Prompt.Message): boolean => message.role === "assista
 
 /** Something besides reasoning. */
 const hasContent = ({ content }: Prompt.AssistantMessage): boolean =>
-  content.some((part) => part.type === "text" ? part.text.trim() !== "" : part.type !== "reasoning")
+  content.some((part) => (part.type === "text" ? part.text.trim() !== "" : part.type !== "reasoning"))
 
 const isEmpty = (message: Prompt.Message): boolean =>
   message.role === "assistant"
@@ -67,20 +72,25 @@ const isEmpty = (message: Prompt.Message): boolean =>
 /** Leaves out what says nothing; the newest message stays, unless it is an answer. */
 const withoutEmpty = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isEmpty)
-    ? messages.filter((message, index) =>
-      !isEmpty(message) || (index === messages.length - 1 && message.role === "user"))
+    ? messages.filter(
+        (message, index) => !isEmpty(message) || (index === messages.length - 1 && message.role === "user")
+      )
     : messages
 
 const withoutThinking = memoize((message: Prompt.AssistantMessage): Prompt.AssistantMessage => {
   const content = message.content.filter(({ type }) => type !== "reasoning")
-  return content.length === message.content.length ? message : Prompt.assistantMessage({ content, options: message.options })
+  return content.length === message.content.length
+    ? message
+    : Prompt.assistantMessage({ content, options: message.options })
 })
 
 /** Leaves out the thinking before an index. */
 const dropThinking = (messages: ReadonlyArray<Prompt.Message>, from: number): ReadonlyArray<Prompt.Message> =>
   from === 0
     ? messages
-    : messages.map((message, index) => message.role === "assistant" && index < from ? withoutThinking(message) : message)
+    : messages.map((message, index) =>
+        message.role === "assistant" && index < from ? withoutThinking(message) : message
+      )
 
 type SpokenMessage = Prompt.UserMessage | Prompt.AssistantMessage
 
@@ -170,7 +180,10 @@ const markedResults = new WeakMap<Prompt.ToolMessage, Prompt.ToolMessage>()
 
 const withReadableCalls = memoize((message: Prompt.AssistantMessage): Prompt.AssistantMessage => {
   const content = message.content.map((part) =>
-    part.type === "tool-call" && !isReadable(part) ? Prompt.toolCallPart({ ...part, params: readArguments(part.params) ?? {} }) : part)
+    part.type === "tool-call" && !isReadable(part)
+      ? Prompt.toolCallPart({ ...part, params: readArguments(part.params) ?? {} })
+      : part
+  )
   return Prompt.assistantMessage({ content, options: message.options })
 })
 
@@ -180,7 +193,8 @@ const withMarker = (message: Prompt.ToolMessage, corrupted: ReadonlySet<string>)
   const content = message.content.map((part) =>
     part.type === "tool-result" && corrupted.has(part.id)
       ? Prompt.toolResultPart({ ...part, result: `${corruptedArguments}\n${Json.toText(part.result)}` })
-      : part)
+      : part
+  )
   const made = Prompt.toolMessage({ content, options: message.options })
   markedResults.set(message, made)
   return made
@@ -189,11 +203,15 @@ const withMarker = (message: Prompt.ToolMessage, corrupted: ReadonlySet<string>)
 /** Calls with arguments that every endpoint reads; `messages` have no open calls. */
 const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   const isFine = (message: Prompt.Message): boolean =>
-    message.role !== "assistant" || message.content.every((part) => part.type !== "tool-call" || part.providerExecuted || isReadable(part))
+    message.role !== "assistant" ||
+    message.content.every((part) => part.type !== "tool-call" || part.providerExecuted || isReadable(part))
   if (messages.every(isFine)) return messages
   let corrupted: ReadonlySet<string> = new Set()
   return messages.map((message) => {
-    if (message.role === "tool") return Conversation.listResultIds(message).some((id) => corrupted.has(id)) ? withMarker(message, corrupted) : message
+    if (message.role === "tool")
+      return Conversation.listResultIds(message).some((id) => corrupted.has(id))
+        ? withMarker(message, corrupted)
+        : message
     if (message.role !== "assistant") return message
     const unread = Conversation.listToolCalls(message).filter((call) => !isReadable(call))
     corrupted = new Set(unread.filter(({ params }) => readArguments(params) === undefined).map(({ id }) => id))
@@ -230,7 +248,7 @@ const makeStage = (abilities: Route.Abilities) => {
       const from = round.findLastIndex(isUser) + 1
       if (from > 0) rounds.thinking = undefined
       if (rounds.thinking !== undefined || round.some((message, index) => index >= from && hasThinking(message))) {
-        appendRound(rounds.thinking ??= { ...sent }, dropThinking(round, from))
+        appendRound((rounds.thinking ??= { ...sent }), dropThinking(round, from))
       }
     }
     appendRound(sent, bare)
@@ -240,12 +258,19 @@ const makeStage = (abilities: Route.Abilities) => {
     begin: () => ({ sent: { items: [], length: 0 }, thinking: undefined, open: [] }),
     add: (rounds, message) => {
       if (isAnswer(message) && !isEmpty(message)) {
-        closeRound(rounds, rounds.open.filter((one) => !isOnce(one) && !isEmpty(one)))
+        closeRound(
+          rounds,
+          rounds.open.filter((one) => !isOnce(one) && !isEmpty(one))
+        )
         rounds.open = []
       }
       rounds.open.push(message)
     },
-    copy: ({ open, sent, thinking }) => ({ sent: { ...sent }, thinking: thinking === undefined ? undefined : { ...thinking }, open: open.slice() })
+    copy: ({ open, sent, thinking }) => ({
+      sent: { ...sent },
+      thinking: thinking === undefined ? undefined : { ...thinking },
+      open: open.slice()
+    })
   })
 
   return (messages: ReadonlyArray<Prompt.Message>): Beginning => {
@@ -260,7 +285,7 @@ const makeStage = (abilities: Route.Abilities) => {
         return sent
       case "tool_loop": {
         const user = round.findLastIndex(isUser)
-        const out = user === -1 ? thinking ?? sent : sent
+        const out = user === -1 ? (thinking ?? sent) : sent
         // The newest answer keeps its thinking in any case.
         const newest = round.findLastIndex(({ role }) => role === "assistant")
         appendRound(out, dropThinking(round, newest === -1 ? round.length : Math.min(newest, user + 1)))

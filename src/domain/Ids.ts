@@ -1,6 +1,6 @@
 /**
- * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has its
- * own brand, so that a session id cannot be passed where a turn id is expected.
+ * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has
+ * its own brand, so that a session id cannot be passed where a turn id is expected.
  *
  * **Example** (The ids of a run)
  *
@@ -24,8 +24,8 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 
 /**
- * Identity of a conversation, `YYYYMMDD_HHMMSS_<6 hex>` when the runtime makes it (`hermes-product.md` §1.7). An application
- * may bring its own.
+ * Identity of a conversation, `YYYYMMDD_HHMMSS_<6 hex>` when the runtime makes it (`hermes-product.md` §1.7). An
+ * application may bring its own.
  */
 export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
 /** Type of {@link SessionId}. */
@@ -56,10 +56,7 @@ export type ToolCallId = typeof ToolCallId.Type
 
 /** `count` lower-case hexadecimal digits from the fiber's `Random`, so that a seeded test repeats them. */
 export const makeHex = (count: number): Effect.Effect<string> =>
-  Effect.map(
-    Random.nextIntBetween(0, 16 ** Math.min(count, 12)),
-    (n) => n.toString(16).padStart(count, "0")
-  )
+  Effect.map(Random.nextIntBetween(0, 16 ** Math.min(count, 12)), (n) => n.toString(16).padStart(count, "0"))
 
 /** Asking the system for its zone is slow, and the answer does not change. */
 let zone: DateTime.TimeZone | undefined
@@ -76,7 +73,7 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
 const given = { at: "", ids: new Set<string>() }
 
 /** A new {@link SessionId}, which this process gave to no other session. */
-export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function*() {
+export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function* () {
   const at = yield* stamp
   if (given.at !== at) {
     given.at = at

@@ -1,7 +1,7 @@
 /**
- * Tells the interruption of the fiber that runs from one that code below made up by itself (`Effect.interrupt`) or took over
- * from another fiber (`Fiber.join` of one that was interrupted). Only the first is an interruption of the run; the second is
- * a failure of that code.
+ * Tells the interruption of the fiber that runs from one that code below made up by itself (`Effect.interrupt`) or took
+ * over from another fiber (`Fiber.join` of one that was interrupted). Only the first is an interruption of the run; the
+ * second is a failure of that code.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -18,8 +18,8 @@ export class SelfInterrupted extends Error {
 const check: Effect.Effect<void> = Effect.interruptible(Effect.void)
 
 /**
- * Continues with `orElse` when a cause with an interruption reached a fiber that is not interrupted. An interruption of this
- * fiber goes on, and so does every cause without one.
+ * Continues with `orElse` when a cause with an interruption reached a fiber that is not interrupted. An interruption of
+ * this fiber goes on, and so does every cause without one.
  */
 const orElse = <E, A2, E2, R2>(
   cause: Cause.Cause<E>,
@@ -28,12 +28,15 @@ const orElse = <E, A2, E2, R2>(
   Cause.hasInterrupts(cause) ? Effect.andThen(check, Effect.suspend(orElse)) : Effect.failCause(cause)
 
 /**
- * Turns an interruption that is not this fiber's into a failure. A cause that also holds a failure or a defect keeps those,
- * and loses the interruption.
+ * Turns an interruption that is not this fiber's into a failure. A cause that also holds a failure or a defect keeps
+ * those, and loses the interruption.
  */
-export const contain = <E2>(failure: () => E2) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> =>
-  Effect.catchCause(effect, (cause) =>
-    orElse(cause, (): Effect.Effect<A, E | E2> => {
-      const reasons = cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-      return reasons.length === 0 ? Effect.fail(failure()) : Effect.failCause(Cause.fromReasons(reasons))
-    }))
+export const contain =
+  <E2>(failure: () => E2) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> =>
+    Effect.catchCause(effect, (cause) =>
+      orElse(cause, (): Effect.Effect<A, E | E2> => {
+        const reasons = cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+        return reasons.length === 0 ? Effect.fail(failure()) : Effect.failCause(Cause.fromReasons(reasons))
+      })
+    )

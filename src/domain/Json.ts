@@ -1,6 +1,6 @@
 /**
- * JSON at the borders of the runtime: parsing without exceptions, one way to turn any value into text, and values of unknown shape read
- * field by field, without copies.
+ * JSON at the borders of the runtime: parsing without exceptions, one way to turn any value into text, and values of
+ * unknown shape read field by field, without copies.
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -14,7 +14,9 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** Levels of nesting that {@link toPlainData} goes into: far more than data has, and less than the stack of the machine. */
+/**
+ * Levels of nesting that {@link toPlainData} goes into: far more than data has, and less than the stack of the machine.
+ */
 export const maxDepth = 500
 
 const toPlainMembers = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
@@ -23,10 +25,16 @@ const toPlainMembers = (value: object, change: (text: string) => string, above: 
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
   if ("toJSON" in value && typeof value.toJSON === "function") return toPlainValue(value.toJSON(), change, above)
   if (value instanceof Set) return Array.from(value, (item) => toPlainValue(item, change, above))
-  const entries: ReadonlyArray<readonly [unknown, unknown]> = value instanceof Map
-    ? Array.from(value)
-    : Object.entries(value instanceof Error ? { ...value, name: value.name, message: value.message } : value)
-  return Object.fromEntries(entries.map(([key, item]) => [change(typeof key === "string" ? key : toText(key)), toPlainValue(item, change, above)]))
+  const entries: ReadonlyArray<readonly [unknown, unknown]> =
+    value instanceof Map
+      ? Array.from(value)
+      : Object.entries(value instanceof Error ? { ...value, name: value.name, message: value.message } : value)
+  return Object.fromEntries(
+    entries.map(([key, item]) => [
+      change(typeof key === "string" ? key : toText(key)),
+      toPlainValue(item, change, above)
+    ])
+  )
 }
 
 const toPlainValue = (value: unknown, change: (text: string) => string, above: Set<object>): unknown => {
@@ -46,11 +54,12 @@ const toPlainValue = (value: unknown, change: (text: string) => string, above: S
 }
 
 /**
- * Any value as JSON data, with each string and each name of a member changed: dates and what else has `toJSON` as that says, bigints as
- * digits, maps as records, sets as arrays, errors by name and message. A note stands for bytes, for a cycle, for what lies too deep, and for
- * what throws when it is read.
+ * Any value as JSON data, with each string and each name of a member changed: dates and what else has `toJSON` as that
+ * says, bigints as digits, maps as records, sets as arrays, errors by name and message. A note stands for bytes, for a
+ * cycle, for what lies too deep, and for what throws when it is read.
  */
-export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown => toPlainValue(value, change, new Set())
+export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown =>
+  toPlainValue(value, change, new Set())
 
 /** A string as it is, everything else as compact JSON; see {@link toPlainData} for a value that JSON cannot express. */
 export const toText = (value: unknown): string => {
@@ -59,7 +68,7 @@ export const toText = (value: unknown): string => {
     return JSON.stringify(value) ?? String(value)
   } catch {
     const safe = toPlainData(value)
-    return typeof safe === "string" ? safe : JSON.stringify(safe) ?? String(safe)
+    return typeof safe === "string" ? safe : (JSON.stringify(safe) ?? String(safe))
   }
 }
 
@@ -75,13 +84,13 @@ const noItems: ReadonlyArray<unknown> = Object.freeze([])
 export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
 
 /** The value itself, or an object without fields. */
-export const readFields = (value: unknown): Fields => isFields(value) ? value : noFields
+export const readFields = (value: unknown): Fields => (isFields(value) ? value : noFields)
 
 /** The value itself, or an array without items. */
-export const readItems = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : noItems
+export const readItems = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : noItems)
 
 /** The value itself if it is a string. */
-export const readString = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+export const readString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
 /** A string or number as text; empty for everything else. */
 export const readWord = (value: unknown): string =>

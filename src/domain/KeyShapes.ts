@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The facts are those of the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10, MIT
- * licence), for every rule whose key can be told by itself; rules that need a vendor's name beside it are the business of
- * `Redaction`, which knows names of settings. Lengths are taken as lower limits where a vendor has changed them before.
+ * The facts are those of the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10,
+ * MIT licence), for every rule whose key can be told by itself; rules that need a vendor's name beside it are the
+ * business of `Redaction`, which knows names of settings. Lengths are taken as lower limits where a vendor has changed
+ * them before.
  *
  * **Gotchas**
  *
@@ -25,7 +26,11 @@ const uuid = `${hex}{8}-${hex}{4}-${hex}{4}-${hex}{4}-${hex}{12}`
 
 /** Shapes of keys, matched at the beginning of a word. */
 const shapes: ReadonlyArray<Shape> = [
-  ["1Password secret key", "A3-", "[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"],
+  [
+    "1Password secret key",
+    "A3-",
+    "[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"
+  ],
   ["1Password service account", "ops_eyJ", `${base64}{64,}={0,3}`],
   ["Adobe", "p8e-", `${letters}{32}`],
   ["age", "AGE-SECRET-KEY-1", "[A-Z0-9]{58}"],
@@ -35,7 +40,11 @@ const shapes: ReadonlyArray<Shape> = [
   ["Artifactory reference", "cmVmd", `${letters}{59}`],
   ["Atlassian", "ATATT3", String.raw`[\w=-]{60,}`],
   ["Atlassian app password", "ATBB", `${letters}{24,}`],
-  ["Authress", "(?:sc|ext|scauth|authress)_", `${letters}{5,30}\\.${letters}{4,6}\\.acc[_-][a-z0-9-]{10,32}\\.[A-Za-z0-9+/_=-]{30,120}`],
+  [
+    "Authress",
+    "(?:sc|ext|scauth|authress)_",
+    `${letters}{5,30}\\.${letters}{4,6}\\.acc[_-][a-z0-9-]{10,32}\\.[A-Za-z0-9+/_=-]{30,120}`
+  ],
   ["AWS access key id", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", "[A-Z0-9]{16}"],
   ["AWS Bedrock", "ABSK", `${base64}{80,}={0,2}`],
   ["AWS Bedrock, short-lived", "bedrock-api-key-", `${base64}{24,}={0,2}`],
@@ -57,7 +66,11 @@ const shapes: ReadonlyArray<Shape> = [
   ["Fly.io", "fo1_", `${word}{43}`],
   ["Fly.io macaroon", "fm(?:1[ar]|2)_", `${base64}{60,}={0,3}`],
   ["Frame.io", "fio-u-", `${dotted}{64}`],
-  ["GitLab", "(?:glpat|gldt|glft|glimt|glagent|gloas|glptt|glrt|glsoat|glffct|glcbt|glrtr|glwt)-", String.raw`[\w.-]{20,}`],
+  [
+    "GitLab",
+    "(?:glpat|gldt|glft|glimt|glagent|gloas|glptt|glrt|glsoat|glffct|glcbt|glrtr|glwt)-",
+    String.raw`[\w.-]{20,}`
+  ],
   ["GitLab runner registration", "GR1348941", `${word}{20}`],
   ["GitLab session", "_gitlab_session=", `${letters}{32}`],
   ["Google OAuth secret", "GOCSPX-", `${word}{28}`],
@@ -124,7 +137,11 @@ const furtherShapes: ReadonlyArray<Shape> = [
   ["AWS session token", "(?:IQoJb3JpZ2lu|FwoGZXIvYXdz|FQoGZXIvYXdz)", `${base64}{80,}={0,2}`],
   ["Bitbucket", "ATCTT3", String.raw`[\w=-]{60,}`],
   ["Bitcoin", "[txyz]prv", `${letters}{107}`],
-  ["Braintree", String.raw`access_token(?:\$|%24)(?:production|sandbox)(?:\$|%24)`, `[a-z0-9]{16}(?:\\$|%24)${hex}{32}`],
+  [
+    "Braintree",
+    String.raw`access_token(?:\$|%24)(?:production|sandbox)(?:\$|%24)`,
+    `[a-z0-9]{16}(?:\\$|%24)${hex}{32}`
+  ],
   ["Brave", "BSA", `(?=${word}{0,27}[a-z])${hasDigit(word, 28)}${word}{28}`],
   ["Buildkite", "bk(?:ua|ct|rt|aj|at)_", `${letters}{40}`],
   ["Cartesia", "sk_car_", `${letters}{20,}`],

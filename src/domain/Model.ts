@@ -54,15 +54,22 @@ export type ResponseFormat =
   | { readonly type: "text" }
   | { readonly type: "json"; readonly name: string; readonly schema: JsonSchema.JsonSchema }
 
-/** Effort of the model's thinking (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default. */
+/**
+ * Effort of the model's thinking (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default.
+ */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
 
-/** Time for which a provider keeps a marked prefix since its last use: five minutes, or an hour, which costs more to write. */
+/**
+ * Time for which a provider keeps a marked prefix since its last use: five minutes, or an hour, which costs more to
+ * write.
+ */
 export interface PromptCache {
   readonly ttl: "5m" | "1h"
 }
 
-/** Results of tools that a provider leaves out of its prompt once that is long; the conversation itself stays as it is. */
+/**
+ * Results of tools that a provider leaves out of its prompt once that is long; the conversation itself stays as it is.
+ */
 export interface ContextEdits {
   /** Share of the context window from which on results are left out, 0 to 1. */
   readonly threshold: number
@@ -91,10 +98,16 @@ export interface ModelCall {
   /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
   readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
-  /** Seed of the provider's draws, on routes whose protocol has one (`ApiMode.canTakeSeed`). The same answer again is not promised. */
+  /**
+   * Seed of the provider's draws, on routes whose protocol has one (`ApiMode.canTakeSeed`). The same answer again is
+   * not promised.
+   */
   readonly seed?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the conversation follow. */
+  /**
+   * Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the
+   * conversation follow.
+   */
   readonly cache?: PromptCache | undefined
   /** Has the provider leave out old results of tools, on routes with the ability (`Route.Abilities.compaction`). */
   readonly contextEdits?: ContextEdits | undefined
@@ -104,7 +117,9 @@ export interface ModelCall {
   readonly conversationId?: string | undefined
 }
 
-/** The provider's own request, whole. `extra_body`, `extra_headers` and `extra_query` are merged into the wire request. */
+/**
+ * The provider's own request, whole. `extra_body`, `extra_headers` and `extra_query` are merged into the wire request.
+ */
 export interface ModelRequest {
   readonly [key: string]: unknown
 }
@@ -122,7 +137,10 @@ export interface RequestBodies {
 /** A request in one protocol; members that the SDK does not know are `unknown`. */
 export type RequestBody<Mode extends ApiMode> = RequestBodies[Mode] & ModelRequest
 
-/** A request that says its protocol: a comparison of `apiMode` gives it the SDK's type. No list of its members has `apiMode`. */
+/**
+ * A request that says its protocol: a comparison of `apiMode` gives it the SDK's type. No list of its members has
+ * `apiMode`.
+ */
 export type TypedRequest = { readonly [Mode in ApiMode]: RequestBody<Mode> & { readonly apiMode: Mode } }[ApiMode]
 
 /** A part of an answer. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
@@ -167,8 +185,8 @@ export interface ModelResponse {
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
 /**
- * Result of an `onPart` that keeps the parts: nothing goes on, and its next call sees them again, before the new ones. It
- * decides on all of them then; what is kept at the end waits for what the wrapper decides on the answer.
+ * Result of an `onPart` that keeps the parts: nothing goes on, and its next call sees them again, before the new ones.
+ * It decides on all of them then; what is kept at the end waits for what the wrapper decides on the answer.
  */
 export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
 
@@ -179,8 +197,8 @@ export type OnHeaders = (get: (name: string) => string | null | undefined) => Ef
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
   /**
-   * Told by the router when it makes the call again after an answer broke off: true where the text that was let through stays and the rest
-   * of it follows, false where nothing of it counts.
+   * Told by the router when it makes the call again after an answer broke off: true where the text that was let through
+   * stays and the rest of it follows, false where nothing of it counts.
    */
   readonly onRetry?: ((continues: boolean) => void) | undefined
   /** For providers over HTTP; others have none to tell of. */

@@ -1,12 +1,13 @@
 /**
- * Facts of a run as they are kept: whole, redacted once, in the order in which they happened. Traces, trajectories, usage and
- * the views of a stored session are pure functions of them.
+ * Facts of a run as they are kept: whole, redacted once, in the order in which they happened. Traces, trajectories,
+ * usage and the views of a stored session are pure functions of them.
  *
  * **Details**
  *
- * A message stands in the record once. A model call names the messages that it was sent by reference, its tools by the hash
- * of their definitions, so that a step adds what is new and not the whole history again. Times are epoch milliseconds.
- * `version` is the version of the union; a reader leaves out an event whose `_tag` it does not know, and says so.
+ * A message stands in the record once. A model call names the messages that it was sent by reference, its tools by the
+ * hash of their definitions, so that a step adds what is new and not the whole history again. Times are epoch
+ * milliseconds. `version` is the version of the union; a reader leaves out an event whose `_tag` it does not know, and
+ * says so.
  *
  * **Example** (What a run was asked, and what came out)
  *
@@ -42,8 +43,8 @@ import { Usage } from "./Usage.ts"
 export const version = 1
 
 /**
- * Writer of a message: the user, the model, a tool, a child agent that reports, or the runtime (the system prompt, nudges, the
- * close of a call that was cut, context that plugins add).
+ * Writer of a message: the user, the model, a tool, a child agent that reports, or the runtime (the system prompt,
+ * nudges, the close of a call that was cut, context that plugins add).
  */
 export const Origin = Schema.Literals(["user", "model", "tool", "child", "runtime"])
 /** Type of {@link Origin}. */
@@ -81,14 +82,16 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),
   /** Of a child: the call that it works for. */
-  parent: Schema.optionalKey(Schema.Struct({
-    sessionId: SessionId,
-    turnId: TurnId,
-    callId: Schema.optionalKey(Schema.String),
-    subagentId: Schema.String,
-    goal: Schema.String,
-    depth: Schema.Int
-  }))
+  parent: Schema.optionalKey(
+    Schema.Struct({
+      sessionId: SessionId,
+      turnId: TurnId,
+      callId: Schema.optionalKey(Schema.String),
+      subagentId: Schema.String,
+      goal: Schema.String,
+      depth: Schema.Int
+    })
+  )
 })
 
 /** The message of another session that a message repeats. */
@@ -102,8 +105,8 @@ export const Original = Schema.Struct({
 export type Original = typeof Original.Type
 
 /**
- * A message is new. One with a `position` is part of the session; one with an `id` is sent and never stored. `message` is
- * undefined where the session's own copy cannot be read any more.
+ * A message is new. One with a `position` is part of the session; one with an `id` is sent and never stored. `message`
+ * is undefined where the session's own copy cannot be read any more.
  */
 export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
   origin: Origin,
@@ -119,11 +122,9 @@ export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
 /** Tool definitions that model calls name by their hash; written before the first of a run that has them. */
 export const ToolsOffered = Schema.TaggedStruct("ToolsOffered", {
   hash: Schema.String,
-  definitions: Schema.Array(Schema.Struct({
-    name: Schema.String,
-    description: Schema.String,
-    parameters: Schema.Unknown
-  }))
+  definitions: Schema.Array(
+    Schema.Struct({ name: Schema.String, description: Schema.String, parameters: Schema.Unknown })
+  )
 })
 
 /** A request is sent to a provider. */
@@ -208,7 +209,9 @@ export const CallStarted = Schema.TaggedStruct("CallStarted", {
   parentCallId: Schema.optionalKey(Schema.String)
 })
 
-/** A tool call is closed, whether or not the tool ran. Its result is the tool message of the same `callId`, or `output`. */
+/**
+ * A tool call is closed, whether or not the tool ran. Its result is the tool message of the same `callId`, or `output`.
+ */
 export const CallEnded = Schema.TaggedStruct("CallEnded", {
   callId: Schema.String,
   name: Schema.String,
@@ -265,7 +268,10 @@ export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   waitedMillis: Schema.Finite
 })
 
-/** The conversation that a model is sent is no longer what was said: it was compacted, trimmed, or the run took back a message. */
+/**
+ * The conversation that a model is sent is no longer what was said: it was compacted, trimmed, or the run took back a
+ * message.
+ */
 export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   reason: Schema.String,
   /** Messages before and after. */
@@ -320,8 +326,8 @@ export const SessionEnded = Schema.TaggedStruct("SessionEnded", {
 })
 
 /**
- * A session repeats another one: the messages before its first run are that session's. They follow under the same turn, and where the
- * conversation was compacted so does a `ContextRewritten`.
+ * A session repeats another one: the messages before its first run are that session's. They follow under the same turn,
+ * and where the conversation was compacted so does a `ContextRewritten`.
  */
 export const ReplayBegun = Schema.TaggedStruct("ReplayBegun", {
   /** The session that is repeated. */

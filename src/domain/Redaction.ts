@@ -1,26 +1,26 @@
 /**
- * Takes secrets out of what leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results. Pure, so
- * that every sink has the same idea of a secret.
+ * Takes secrets out of what leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results. Pure,
+ * so that every sink has the same idea of a secret.
  *
  * **Details**
  *
- * Values that the runtime holds are known by themselves (`domain/Secrets`), in every form that they are found in. Of all others
- * two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families API
- * key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the key is spelled;
- * counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a secret is known by
- * its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and connection strings,
- * and values assigned to a name of those families.
+ * Values that the runtime holds are known by themselves (`domain/Secrets`), in every form that they are found in. Of
+ * all others two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key
+ * of the families API key, authorization, cookie, token, secret, password and private key becomes {@link marker},
+ * however the key is spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text
+ * ({@link redactText}) a secret is known by its shape: vendor prefixes, JWT, PEM blocks, authorization headers,
+ * cookies, passwords in URLs and connection strings, and values assigned to a name of those families.
  *
  * Long keys keep four characters and the last two (`sk-a…9z`), so that a reader can tell two keys apart; passwords and
- * short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their argument itself
- * when there is nothing to hide.
+ * short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their argument
+ * itself when there is nothing to hide.
  *
  * **Gotchas**
  *
  * Text is often source code, and a model has to work with it. So a name alone hides nothing: `token = next()`,
- * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value counts
- * only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be told from the
- * numbers of a diff.
+ * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value
+ * counts only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be told from
+ * the numbers of a diff.
  *
  * **Example** (Before something is shown)
  *
@@ -43,10 +43,13 @@ import { getCurrentRegistry, mask, type Registry } from "./Secrets.ts"
 export { mask } from "./Secrets.ts"
 
 /**
- * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It holds from the start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces,
- * exports and prompts are redacted whatever it says.
+ * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It holds from the
+ * start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces, exports and prompts are
+ * redacted whatever it says.
  */
-export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", { defaultValue: () => true })
+export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", {
+  defaultValue: () => true
+})
 
 /** Replaces a value that is hidden because of its key; a `Redacted` prints the same. */
 export const marker = "<redacted>"
@@ -74,7 +77,10 @@ const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1
 const keys = new Map<string, boolean>()
 const [maxKeys, longestKey] = [1024, 64]
 
-/** Tests whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`, `api_key`. */
+/**
+ * Tests whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`,
+ * `api_key`.
+ */
 export const isSensitiveKey = (key: string): boolean => {
   const known = keys.get(key)
   if (known !== undefined || key.length > longestKey) return known ?? sensitiveKey.test(key)
@@ -100,14 +106,17 @@ const buildTokenStart = (run: string): string =>
   String.raw`(?<=\\[nrtbf]|%[\dA-Fa-f]{2}|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
 const start = buildTokenStart("A-Za-z0-9")
 
-const maskLongMatch = (length: number) => (match: string): string => match.length < length ? match : mask(match)
+const maskLongMatch =
+  (length: number) =>
+  (match: string): string =>
+    match.length < length ? match : mask(match)
 
 const shapes: ReadonlyArray<Rule> = [
   {
     // A block without its end was cut off: what follows the head is hidden as far as it looks like key material.
     pattern:
       /(-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)([^-]*(?:-(?!----)[^-]*){0,64}-----END [A-Z0-9 ]{1,64}-----|[\w+/=\s\\|]*)/g,
-    replace: (match, head = "", body = "") => /[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match
+    replace: (match, head = "", body = "") => (/[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match)
   },
   {
     pattern: new RegExp(
@@ -119,7 +128,7 @@ const shapes: ReadonlyArray<Rule> = [
   },
   {
     pattern: new RegExp(String.raw`${start}(?:[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza)[\w=-]*`, "g"),
-    replace: (match) => match.length < 15 ? match : match.length < 18 ? masked : mask(match)
+    replace: (match) => (match.length < 15 ? match : match.length < 18 ? masked : mask(match))
   },
   {
     // `…SG.` may be the rest of a masked key.
@@ -127,7 +136,7 @@ const shapes: ReadonlyArray<Rule> = [
       String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
       "g"
     ),
-    replace: (match) => /^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match
+    replace: (match) => (/^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match)
   },
   // In an address `bot` comes before it, or an escape that ends in a digit: a key has letters, a time of day has none.
   { pattern: new RegExp(String.raw`(?:${start}|(?<=bot))\d{8,10}(?::|%3A)[\w-]{35}(?![\w-])`, "g"), replace: mask }
@@ -164,12 +173,14 @@ const withoutVendorKeys = (text: string): string => {
 
 /** Values in the place of a secret that are none: look-ups, types, addresses, and masks. */
 const placeholder = new RegExp(
-  "^(?:" + [
-    String.raw`\$[\w({$]|process\.env|os\.(?:environ|getenv)|getenv\(|env[.[(]`,
-    String.raw`\{\{?[\w. ]*\}|%[sdv(]|<[a-z_ -]*>?$|\[redacted|\*{3,}$|…$|\.{3}$|urn:|https?:`,
-    String.raw`\w*(?:int|float)\d{1,2}(?:array)?$`,
-    "(?:any|basic|bearer|bool|boolean|bytes|false|none|null|number|oauth2?|optional|password|required|str|string|text|token|true|undefined)$"
-  ].join("|") + ")",
+  "^(?:" +
+    [
+      String.raw`\$[\w({$]|process\.env|os\.(?:environ|getenv)|getenv\(|env[.[(]`,
+      String.raw`\{\{?[\w. ]*\}|%[sdv(]|<[a-z_ -]*>?$|\[redacted|\*{3,}$|…$|\.{3}$|urn:|https?:`,
+      String.raw`\w*(?:int|float)\d{1,2}(?:array)?$`,
+      "(?:any|basic|bearer|bool|boolean|bytes|false|none|null|number|oauth2?|optional|password|required|str|string|text|token|true|undefined)$"
+    ].join("|") +
+    ")",
   "i"
 )
 
@@ -206,7 +217,10 @@ const assignments: ReadonlyArray<Rule> = [
   // Server=…;Password=…;
   makeHidingRule(/([;"']\s?(?:password|pwd|account ?key|shared ?access ?key)=)([^;"'\s]*)/gi, isAnyValue),
   // https://token@host
-  makeHidingRule(/(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g, (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)),
+  makeHidingRule(
+    /(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g,
+    (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)
+  ),
   // ?api_key=…&signature=…, also in an address that is a parameter itself
   makeHidingRule(
     new RegExp(`(${parameter}[\\w.-]{0,40}?(?:${secretName}|signature|sig)(?:=|%3D))([^\\s&#"'<>]*)`, "gi"),
@@ -222,7 +236,10 @@ const assignments: ReadonlyArray<Rule> = [
     /(authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:api-?key|basic|bearer|bot|digest|key|negotiate|ntlm|splunk|ssws|token) {1,4})([^\s"',;\\]*)/gi,
     (value) => value.length >= 6
   ),
-  makeHidingRule(/(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi, (value) => isRandomLooking(value) || /.{8}=$/.test(value)),
+  makeHidingRule(
+    /(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi,
+    (value) => isRandomLooking(value) || /.{8}=$/.test(value)
+  ),
   // Cookie: name=value; …
   makeHidingRule(/(cookie\\?["']?\s{0,4}:\s{0,4}\\?["']?[^\s=;,"'\\]{1,256}=)([^"'\r\n\\]*)/gi, isAnyValue),
   // API_KEY=… of a shell or a .env file
@@ -240,7 +257,10 @@ const assignments: ReadonlyArray<Rule> = [
     new RegExp(String.raw`(${name}[ \t]{0,4}[:=][ \t]{0,4})([\w+/~!@#%^*-]{6,256}={0,2})(?=[ \t]{0,64}(?:#|$))`, "gim"),
     (value) => /\d/.test(value)
   ),
-  makeHidingRule(new RegExp(String.raw`((?<!-)--[\w-]{0,40}?(?:${secretName})(?:=|[ \t]{1,4})["']?)([^\s"']*)`, "gi"), isRandomLooking)
+  makeHidingRule(
+    new RegExp(String.raw`((?<!-)--[\w-]{0,40}?(?:${secretName})(?:=|[ \t]{1,4})["']?)([^\s"']*)`, "gi"),
+    isRandomLooking
+  )
 ]
 
 const rules = [...shapes, ...assignments]
@@ -280,7 +300,10 @@ const withoutSecrets = (given: string, secrets: Registry): string => {
   return out
 }
 
-/** The newest texts without their secrets, by the texts, for a version of a registry: every exporter is given the same ones. */
+/**
+ * The newest texts without their secrets, by the texts, for a version of a registry: every exporter is given the same
+ * ones.
+ */
 interface RedactedTexts {
   readonly version: number
   recent: Map<string, string>
@@ -312,8 +335,9 @@ export const redactText = (given: string, secrets = getCurrentRegistry()): strin
 }
 
 /**
- * A text without values that the runtime holds and keys of a known shape: vendors' keys, JWT, private key blocks. For what a model writes to its user, which
- * may well be an example of a settings file: there a name says nothing of a value.
+ * A text without values that the runtime holds and keys of a known shape: vendors' keys, JWT, private key blocks. For
+ * what a model writes to its user, which may well be an example of a settings file: there a name says nothing of a
+ * value.
  */
 export const redactKeys = (given: string, secrets = getCurrentRegistry()): string => {
   const known = secrets.mask(given)
@@ -344,8 +368,8 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
 const lookahead = 1_024
 
 /**
- * The beginning of a text, of at least `limit` characters where it has them, that does not end inside of a secret. Whoever shows the
- * beginning of a text redacts this and cuts it then: a part of a secret is recognised by nothing.
+ * The beginning of a text, of at least `limit` characters where it has them, that does not end inside of a secret.
+ * Whoever shows the beginning of a text redacts this and cuts it then: a part of a secret is recognised by nothing.
  */
 export const takeBeginning = (text: string, limit: number, secrets = getCurrentRegistry()): string => {
   if (text.length <= limit + lookahead) return text
@@ -385,7 +409,10 @@ const isPlain = (value: object): boolean => {
 /** Own enumerable string keys, and what an error, a URL, a `Map` or `Headers` holds besides. */
 const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
   if (value instanceof Map || value instanceof Headers) {
-    return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [String(key), item])
+    return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [
+      String(key),
+      item
+    ])
   }
   if (!(value instanceof Error)) return Object.entries(value)
   const { name, message, stack, cause } = value
@@ -398,7 +425,10 @@ const [maxDepth, maxNodes] = [64, 100_000]
 /** Objects and arrays that {@link isClean} looks at: a value that holds itself, or one several times, is walked. */
 const maxLooked = 1000
 
-/** Tests for plain data without anything to hide, which most values are. `left` counts the objects and arrays that may still be looked at. */
+/**
+ * Tests for plain data without anything to hide, which most values are. `left` counts the objects and arrays that may
+ * still be looked at.
+ */
 const isClean = (value: unknown, depth: number, left: { count: number }, secrets: Registry): boolean => {
   if (typeof value === "string") return redactText(value, secrets) === value
   if (typeof value !== "object" || value === null) return true
@@ -467,8 +497,8 @@ class Walk {
  *
  * **Details**
  *
- * Plain objects and arrays without secrets come back as they are, the rest as plain copies: errors with name, message and
- * stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
+ * Plain objects and arrays without secrets come back as they are, the rest as plain copies: errors with name, message
+ * and stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
  */
 export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
   if (typeof value === "string") return redactText(value)

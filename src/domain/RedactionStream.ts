@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * Text is let go up to a place behind which no secret can have begun: after white space, when the line holds no name of a
- * secret whose value may still come, no key block is open, and no value that the runtime holds has begun. So prose passes word by word, a line such as
- * `api_key: …` is held until it ends, and a private key until its last line. What is held is bounded: a line of
- * {@link maxHeld} characters is let go redacted as far as it came, and of a longer key block nothing is shown.
+ * Text is let go up to a place behind which no secret can have begun: after white space, when the line holds no name of
+ * a secret whose value may still come, no key block is open, and no value that the runtime holds has begun. So prose
+ * passes word by word, a line such as `api_key: …` is held until it ends, and a private key until its last line. What
+ * is held is bounded: a line of {@link maxHeld} characters is let go redacted as far as it came, and of a longer key
+ * block nothing is shown.
  *
  * Source: `hermes-llm.md` §19.11.
  */
@@ -96,7 +97,8 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   const releaseHeld = (): string => {
     const block = findLastBlock(held)
     let cut = holdFrom(held)
-    if (block !== undefined && cut > block.start && cut < block.end) cut = Math.min(block.start, holdFrom(held.slice(0, block.start)))
+    if (block !== undefined && cut > block.start && cut < block.end)
+      cut = Math.min(block.start, holdFrom(held.slice(0, block.start)))
     if (held.length - cut > maxHeld) {
       swallowing = block?.end === Number.POSITIVE_INFINITY
       cut = held.length
@@ -131,25 +133,21 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
 }
 
 /** The last place where neither a key nor a value that the runtime holds is cut: each may begin before the other. */
-const holdBoth = (holdFrom: Rules["holdFrom"], secrets: Registry) => (text: string): number => {
-  let at = holdFrom(text)
-  for (;;) {
-    const cut = secrets.cut(text, at)
-    if (cut === at) return at
-    at = Math.min(cut, holdFrom(text.slice(0, cut)))
+const holdBoth =
+  (holdFrom: Rules["holdFrom"], secrets: Registry) =>
+  (text: string): number => {
+    let at = holdFrom(text)
+    for (;;) {
+      const cut = secrets.cut(text, at)
+      if (cut === at) return at
+      at = Math.min(cut, holdFrom(text.slice(0, cut)))
+    }
   }
-}
 
 /** Redacts as `redactText` does, with the secrets of the runtime that it is made in. */
 export const make = (secrets = getCurrentRegistry()): RedactionStream =>
-  withRules({
-    redact: (text) => redactText(text, secrets),
-    holdFrom: holdBoth(holdFrom, secrets)
-  })
+  withRules({ redact: (text) => redactText(text, secrets), holdFrom: holdBoth(holdFrom, secrets) })
 
 /** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
 export const makeKeys = (secrets = getCurrentRegistry()): RedactionStream =>
-  withRules({
-    redact: (text) => redactKeys(text, secrets),
-    holdFrom: holdBoth(findWordStart, secrets)
-  })
+  withRules({ redact: (text) => redactKeys(text, secrets), holdFrom: holdBoth(findWordStart, secrets) })

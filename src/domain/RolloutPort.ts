@@ -1,6 +1,6 @@
 /**
- * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and exported.
- * The runner implements it, a server speaks it; names of fields are those of the wire.
+ * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and
+ * exported. The runner implements it, a server speaks it; names of fields are those of the wire.
  *
  * **Example** (The model that answers rollouts)
  *
@@ -23,7 +23,10 @@ import * as Schema from "effect/Schema"
 import type * as AiError from "effect/ai/AiError"
 import type { Fields } from "./Json.ts"
 
-/** Policy for a request whose history is no extension of the episode: it is refused, or starts a branch of which only the last counts. */
+/**
+ * Policy for a request whose history is no extension of the episode: it is refused, or starts a branch of which only
+ * the last counts.
+ */
 export const Divergence = Schema.Literals(["refuse", "branch"])
 
 /** Id of a rollout or group: a file name on every system. */
@@ -84,15 +87,21 @@ export type RolloutView = typeof RolloutView.Type
 
 /** Kinds of refusals, as the API names them. */
 export const refusals = [
-  "invalid_request", "unknown_rollout", "rollout_exists", "rollout_busy", "rollout_finished", "history_diverged",
-  "not_trainable", "store_failed"
+  "invalid_request",
+  "unknown_rollout",
+  "rollout_exists",
+  "rollout_busy",
+  "rollout_finished",
+  "history_diverged",
+  "not_trainable",
+  "store_failed"
 ] as const
 
 /** A request about a rollout that cannot be served: its kind, and the condition with what to do. */
-export class RolloutRefused extends Schema.TaggedError<RolloutRefused>("hermes-effect/domain/RolloutRefused")("RolloutRefused", {
-  reason: Schema.Literals(refusals),
-  message: Schema.String
-}) {}
+export class RolloutRefused extends Schema.TaggedError<RolloutRefused>("hermes-effect/domain/RolloutRefused")(
+  "RolloutRefused",
+  { reason: Schema.Literals(refusals), message: Schema.String }
+) {}
 
 /** An episode as trainers take it: of equal length, −100 in `masks` where nothing is trained. */
 export interface ScoredEpisode {
@@ -123,10 +132,16 @@ export interface Service {
   readonly model: Effect.Effect<string>
   readonly open: (wanted: RolloutWanted) => Effect.Effect<RolloutView, RolloutRefused>
   /** Asks the model for the next answer of a rollout; without an id a rollout is opened for it. */
-  readonly chat: (id: string | undefined, body: Fields) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
+  readonly chat: (
+    id: string | undefined,
+    body: Fields
+  ) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
   readonly view: (id: string) => Effect.Effect<RolloutView, RolloutRefused>
   /** Rollouts in the order of their ids, those behind `after`. */
-  readonly list: (page: { readonly after: string | undefined; readonly limit: number }) => Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
+  readonly list: (page: {
+    readonly after: string | undefined
+    readonly limit: number
+  }) => Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
   /** Ends a rollout, with its score where there is one. */
   readonly finish: (id: string, score: RolloutScore | undefined) => Effect.Effect<RolloutView, RolloutRefused>
   readonly export: (id: string) => Effect.Effect<ScoredEpisode, RolloutRefused>

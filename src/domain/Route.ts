@@ -66,20 +66,20 @@ export interface Route {
 /** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
 export interface Abilities {
   /**
-   * Thinking that goes back to the model: all that its protocol has a form for, that of the tool loop under way, or none.
-   * Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
+   * Thinking that goes back to the model: all that its protocol has a form for, that of the tool loop under way, or
+   * none. Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
    */
   readonly thinking: "all" | "tool_loop" | "none"
   /**
-   * Form of the marks for the prompt cache: blocks of Anthropic's protocol, parts of chat messages, cache points of Bedrock, or
-   * none where the endpoint knows no marks (it may cache by itself).
+   * Form of the marks for the prompt cache: blocks of Anthropic's protocol, parts of chat messages, cache points of
+   * Bedrock, or none where the endpoint knows no marks (it may cache by itself).
    */
   readonly cacheMarks: "native" | "envelope" | "cache_points" | "none"
   /** True where a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
   readonly userAfterTool: boolean
   /**
-   * Form in which the endpoint makes conversations smaller itself: it leaves old results of tools out of its prompt, it gives an
-   * encrypted item that stands for messages, or it does neither.
+   * Form in which the endpoint makes conversations smaller itself: it leaves old results of tools out of its prompt, it
+   * gives an encrypted item that stands for messages, or it does neither.
    */
   readonly compaction: "edits" | "item" | "none"
 }
@@ -107,7 +107,7 @@ export const toInfo = (route: Route): RouteInfo => ({
 type RouteIdentity = Pick<Route, "provider" | "model" | "apiMode" | "baseUrl" | "abilities">
 
 const isAnthropic = (baseUrl: string | undefined): boolean => {
-  const host = baseUrl === undefined ? "api.anthropic.com" : URL.parse(baseUrl)?.hostname ?? ""
+  const host = baseUrl === undefined ? "api.anthropic.com" : (URL.parse(baseUrl)?.hostname ?? "")
   return host === "anthropic.com" || host.endsWith(".anthropic.com")
 }
 
@@ -124,7 +124,7 @@ const findThinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["th
 }
 
 const isHost = (baseUrl: string | undefined, domain: string): boolean => {
-  const host = baseUrl === undefined ? "" : URL.parse(baseUrl)?.hostname ?? ""
+  const host = baseUrl === undefined ? "" : (URL.parse(baseUrl)?.hostname ?? "")
   return host === domain || host.endsWith(`.${domain}`)
 }
 
@@ -138,15 +138,22 @@ const findCacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): A
   const isNous = isHost(baseUrl, "nousresearch.com")
   switch (apiMode) {
     case "anthropic_messages":
-      return provider === "anthropic" || isAnthropic(baseUrl) || name.includes("claude") || /^minimax(?:-cn)?$/.test(provider) ||
-          isHost(baseUrl, "minimax.io") || isHost(baseUrl, "minimaxi.com")
+      return provider === "anthropic" ||
+        isAnthropic(baseUrl) ||
+        name.includes("claude") ||
+        /^minimax(?:-cn)?$/.test(provider) ||
+        isHost(baseUrl, "minimax.io") ||
+        isHost(baseUrl, "minimaxi.com")
         ? "native"
         : "none"
     case "bedrock_converse":
-      return name.includes("claude") && !oldClaude.test(name) || name.includes("amazon.nova") ? "cache_points" : "none"
+      return (name.includes("claude") && !oldClaude.test(name)) || name.includes("amazon.nova")
+        ? "cache_points"
+        : "none"
     case "chat_completions":
-      return (isNous || isHost(baseUrl, "openrouter.ai")) && name.includes("claude") || isNous && name.includes("qwen") ||
-          qwenProviders.has(provider) && name.includes("qwen")
+      return ((isNous || isHost(baseUrl, "openrouter.ai")) && name.includes("claude")) ||
+        (isNous && name.includes("qwen")) ||
+        (qwenProviders.has(provider) && name.includes("qwen"))
         ? "envelope"
         : "none"
     default:
@@ -160,12 +167,15 @@ const findCompaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compact
   return apiMode === "codex_responses" && isOpenAi ? "item" : "none"
 }
 
-/** The abilities of a route: those that it states, else what its protocol and model are known for. Found once for each route, which never changes. */
+/**
+ * The abilities of a route: those that it states, else what its protocol and model are known for. Found once for each
+ * route, which never changes.
+ */
 export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
-    thinking: findThinking(route),
-    cacheMarks: findCacheMarks(route),
-    // The template that renders a chat is not known; what strict ones take, all take.
-    userAfterTool: route.apiMode !== "chat_completions",
-    compaction: findCompaction(route),
-    ...route.abilities
-  }))
+  thinking: findThinking(route),
+  cacheMarks: findCacheMarks(route),
+  // The template that renders a chat is not known; what strict ones take, all take.
+  userAfterTool: route.apiMode !== "chat_completions",
+  compaction: findCompaction(route),
+  ...route.abilities
+}))

@@ -1,12 +1,12 @@
 /**
- * Services that belong to one run: a value of the application's own (tenant, user, limits) that is given to `Agent.run` as
- * `context`, and read through its key by the tools, middleware and hooks of that run and of its children.
+ * Services that belong to one run: a value of the application's own (tenant, user, limits) that is given to `Agent.run`
+ * as `context`, and read through its key by the tools, middleware and hooks of that run and of its children.
  *
  * **Details**
  *
- * A tool names the key among its `dependencies`. The runtime that has such a tool is made by `Runtime.make`, under a key of
- * the application whose `Agent.Service` names it, so that a run without the value does not compile. A value that is there
- * when the Layer is built does not count. Code that may do without reads {@link getOption}.
+ * A tool names the key among its `dependencies`. The runtime that has such a tool is made by `Runtime.make`, under a
+ * key of the application whose `Agent.Service` names it, so that a run without the value does not compile. A value that
+ * is there when the Layer is built does not count. Code that may do without reads {@link getOption}.
  *
  * **Gotchas**
  *
@@ -54,15 +54,20 @@ export interface PerRun {
 }
 
 /** A class-style key whose service belongs to a run. */
-export interface KeyClass<in out Self, in out Identifier extends string, in out Shape> extends Context.Service<Self, Shape> {
-  new(_: never): Context.ServiceClass.Shape<Identifier, Shape> & PerRun
+export interface KeyClass<in out Self, in out Identifier extends string, in out Shape> extends Context.Service<
+  Self,
+  Shape
+> {
+  new (_: never): Context.ServiceClass.Shape<Identifier, Shape> & PerRun
   readonly key: Identifier
 }
 
 /** Makes a key: `class Tenant extends RunContext.Key<Tenant, Shape>()("app/Tenant") {}`. */
-export const Key = <Self, Shape>() => <const Identifier extends string>(key: Identifier): KeyClass<Self, Identifier, Shape> =>
-  // The mark is in the type alone, as the members of every class-style key are.
-  Context.Service<Self, Shape>()(key) as KeyClass<Self, Identifier, Shape>
+export const Key =
+  <Self, Shape>() =>
+  <const Identifier extends string>(key: Identifier): KeyClass<Self, Identifier, Shape> =>
+    // The mark is in the type alone, as the members of every class-style key are.
+    Context.Service<Self, Shape>()(key) as KeyClass<Self, Identifier, Shape>
 
 /** The keys among some requirements that belong to a run. */
 export type Of<R> = Extract<R, PerRun>
@@ -74,7 +79,8 @@ export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
 /** The `context` of a run: needed where something of the runtime reads it. */
-export type ContextInput<R> = [R] extends [never] ? { readonly context?: Context.Context<never> | undefined }
+export type ContextInput<R> = [R] extends [never]
+  ? { readonly context?: Context.Context<never> | undefined }
   : { readonly context: Context.Context<R> }
 
 /** Leaves the keys of a run for the run to give: what is built only keeps code that reads them later. */
@@ -83,5 +89,6 @@ export const deferKeys = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effec
   effect as Effect.Effect<A, E, Exclude<R, PerRun>>
 
 /** The value of a key in the run at hand, for code that may do without. */
-export const getOption = <Self extends PerRun, Shape>(key: Context.Key<Self, Shape>): Effect.Effect<Option.Option<Shape>> =>
-  Effect.serviceOption(key)
+export const getOption = <Self extends PerRun, Shape>(
+  key: Context.Key<Self, Shape>
+): Effect.Effect<Option.Option<Shape>> => Effect.serviceOption(key)

@@ -77,8 +77,8 @@ export const StepStarted = Schema.TaggedStruct("StepStarted", { step: Schema.Int
 /** A piece of the visible answer. */
 export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String })
 /**
- * The text that was shown since a step began is taken back, that of later steps too: `text` stands in its place, and pieces that
- * follow are added to it. `stepId` is the number of `StepStarted`.
+ * The text that was shown since a step began is taken back, that of later steps too: `text` stands in its place, and
+ * pieces that follow are added to it. `stepId` is the number of `StepStarted`.
  */
 export const TextReplaced = Schema.TaggedStruct("TextReplaced", { stepId: Schema.Int, text: Schema.String })
 /** A piece of the model's reasoning. */

@@ -1,11 +1,12 @@
 /**
- * The writer of one run's record. It is in the fiber of the run: whoever knows a fact (the agent, an attempt, a tool call, an
- * approval) writes it there, at the moment at which it happens.
+ * The writer of one run's record. It is in the fiber of the run: whoever knows a fact (the agent, an attempt, a tool
+ * call, an approval) writes it there, at the moment at which it happens.
  *
  * **Details**
  *
- * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} hands them to the record, once a step.
- * A message is written once and named by reference from then on; what a model call is sent costs what is new in it.
+ * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} hands them to the record, once a
+ * step. A message is written once and named by reference from then on; what a model call is sent costs what is new in
+ * it.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -29,7 +30,12 @@ export interface Recorder {
   readonly stored: ReadonlyArray<Prompt.Message>
   readonly write: (event: RecordEvent) => void
   /** Writes messages that were appended to the session, in order; `position` is that of the first. */
-  readonly appended: (origin: Origin, position: number, messages: ReadonlyArray<Prompt.Message>, apiRequestId?: string) => void
+  readonly appended: (
+    origin: Origin,
+    position: number,
+    messages: ReadonlyArray<Prompt.Message>,
+    apiRequestId?: string
+  ) => void
   /** Names the messages of a model call; those that are in no session are written first, once. */
   readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
   /** Names the tools of a model call by their hash, and writes them once; undefined where there are none. */
@@ -37,18 +43,21 @@ export interface Recorder {
   /** Hands what was written to the record. */
   readonly flush: Effect.Effect<void>
   /**
-   * Runs a write to the session; `told` writes the events that follow from it. Where session and record stand in one place, what was
-   * written so far and these events are handed to the record in the same transaction.
+   * Runs a write to the session; `told` writes the events that follow from it. Where session and record stand in one
+   * place, what was written so far and these events are handed to the record in the same transaction.
    */
-  readonly storing: <A, E, R>(write: Effect.Effect<A, E, R>, told: (value: A) => void) => Effect.Effect<A, E | SessionStoreError, R>
+  readonly storing: <A, E, R>(
+    write: Effect.Effect<A, E, R>,
+    told: (value: A) => void
+  ) => Effect.Effect<A, E | SessionStoreError, R>
   /**
-   * Keeps a small write to the session for the transaction of the next {@link storing}, or of {@link flush} where there is none before.
-   * Where session and record stand apart it is done at once.
+   * Keeps a small write to the session for the transaction of the next {@link storing}, or of {@link flush} where there
+   * is none before. Where session and record stand apart it is done at once.
    */
   readonly deferred: (write: SessionWrite) => SessionWrite
   /**
-   * The same for a write that must be stored before anything else is done, with the events that follow from it: what comes next writes too,
-   * or calls {@link settled}. Unlike what is {@link deferred} it is never given up.
+   * The same for a write that must be stored before anything else is done, with the events that follow from it: what
+   * comes next writes too, or calls {@link settled}. Unlike what is {@link deferred} it is never given up.
    */
   readonly postponed: <A>(write: Effect.Effect<A, SessionStoreError>, told: (value: A) => void) => SessionWrite
   /** Stores what was postponed; nothing where nothing was. */
@@ -68,8 +77,8 @@ interface PendingWrite {
 }
 
 /**
- * Runs writes to one place in one transaction: all of them are done or none. The Effect runs again when the place was busy, so it
- * must do nothing else.
+ * Runs writes to one place in one transaction: all of them are done or none. The Effect runs again when the place was
+ * busy, so it must do nothing else.
  */
 export type Together = <A, E, R>(writes: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SessionStoreError, R>
 
@@ -99,10 +108,10 @@ export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effec
 const lastStarts = new WeakMap<Clock.Clock, number>()
 
 /**
- * Starts a run now and returns the function that reads the times of its entries, in epoch milliseconds. Runs that start in
- * the same millisecond have starts one microsecond apart, so that a collector can order their spans by time alone.
+ * Starts a run now and returns the function that reads the times of its entries, in epoch milliseconds. Runs that start
+ * in the same millisecond have starts one microsecond apart, so that a collector can order their spans by time alone.
  */
-export const makeStartTimes = (clock: Clock.Clock): () => number => {
+export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
   const millis = clock.currentTimeMillisUnsafe()
   const last = lastStarts.get(clock)
   const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
@@ -124,7 +133,13 @@ export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
 const pushReference = (references: Array<Reference>, next: Reference): void => {
   const last = references.at(-1)
   const [from, to] = typeof next === "object" ? next : [next, next]
-  if (last === undefined || typeof last === "string" || typeof from === "string" || typeof to === "string" || getNextPosition(last) !== from) {
+  if (
+    last === undefined ||
+    typeof last === "string" ||
+    typeof from === "string" ||
+    typeof to === "string" ||
+    getNextPosition(last) !== from
+  ) {
     references.push(next)
   } else {
     references[references.length - 1] = [typeof last === "number" ? last : last[0], to]
@@ -132,7 +147,8 @@ const pushReference = (references: Array<Reference>, next: Reference): void => {
 }
 
 /** The position behind a reference to stored messages. */
-const getNextPosition = (reference: number | readonly [number, number]): number => (typeof reference === "number" ? reference : reference[1]) + 1
+const getNextPosition = (reference: number | readonly [number, number]): number =>
+  (typeof reference === "number" ? reference : reference[1]) + 1
 
 const isPosition = (reference: Reference): reference is Exclude<Reference, string> => typeof reference !== "string"
 
@@ -174,11 +190,16 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     return found === -1 ? undefined : found
   }
 
-  /** Finds a stored message with the text of a copy: first behind `next`, then before it, where a result stood until its request moved it. */
+  /**
+   * Finds a stored message with the text of a copy: first behind `next`, then before it, where a result stood until its
+   * request moved it.
+   */
   const findCopy = (message: Prompt.Message, text: string, next: number): number | undefined => {
-    const isCopy = (position: number): boolean => stored[position]?.role === message.role && JSON.stringify(stored[position]) === text
+    const isCopy = (position: number): boolean =>
+      stored[position]?.role === message.role && JSON.stringify(stored[position]) === text
     for (let position = next; position < next + nearby; position++) if (isCopy(position)) return position
-    for (let position = next - 1; position >= Math.max(0, next - nearby); position--) if (isCopy(position)) return position
+    for (let position = next - 1; position >= Math.max(0, next - nearby); position--)
+      if (isCopy(position)) return position
     return undefined
   }
 
@@ -228,14 +249,21 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     /** Events of the writes that waited, by their place among the entries. */
     let found: Array<{ readonly after: number; readonly entries: ReadonlyArray<Entry> }> = []
     const waited = Effect.suspend(() =>
-      Effect.forEach(late, ({ after, told: follows, write }) =>
-        follows === undefined ? write : Effect.map(write, (value) => {
-          const others = buffer
-          buffer = []
-          follows(value)
-          found.push({ after, entries: buffer })
-          buffer = others
-        }), { discard: true }))
+      Effect.forEach(
+        late,
+        ({ after, told: follows, write }) =>
+          follows === undefined
+            ? write
+            : Effect.map(write, (value) => {
+                const others = buffer
+                buffer = []
+                follows(value)
+                found.push({ after, entries: buffer })
+                buffer = others
+              }),
+        { discard: true }
+      )
+    )
     const restoreOrder = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
       if (found.length === 0) return entries
       const all: Array<Entry> = []
@@ -279,7 +307,13 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         const position = first + index
         names.set(message, position)
         stored[position] = message
-        write({ _tag: "MessageAppended", origin, position, ...(apiRequestId === undefined ? {} : { apiRequestId }), message })
+        write({
+          _tag: "MessageAppended",
+          origin,
+          position,
+          ...(apiRequestId === undefined ? {} : { apiRequestId }),
+          message
+        })
       }),
     references: (messages) => {
       // Lists grow at their end; any other change begins anew, as a message in the middle may be another one.
@@ -294,7 +328,10 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         const next = previous === undefined ? 0 : getNextPosition(previous)
         let count = 0
         while (at + count < messages.length && messages[at + count] === stored[next + count]) count++
-        pushReference(references, count === 0 ? nameMessage(message, next) : count === 1 ? next : [next, next + count - 1])
+        pushReference(
+          references,
+          count === 0 ? nameMessage(message, next) : count === 1 ? next : [next, next + count - 1]
+        )
         for (const one of messages.slice(at, at + Math.max(1, count))) asked.push(one)
       }
       named = references
@@ -338,6 +375,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         waiting = [...waiting, { write, told: told as (value: unknown) => void, after: buffer.length }]
       })
     },
-    settled: Effect.suspend(() => waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, doNothing) : Effect.void)
+    settled: Effect.suspend(() =>
+      waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, doNothing) : Effect.void
+    )
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The secret values that a runtime holds, and the search for them in text: as they are, and in the forms that a command or a
- * model can turn them into.
+ * The secret values that a runtime holds, and the search for them in text: as they are, and in the forms that a command
+ * or a model can turn them into.
  *
  * **Details**
  *
- * A value is registered once, where it is read; {@link Registry} is a value of the runtime's context, so that two runtimes
- * know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value itself,
- * each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal, percent-encoding,
- * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`encodeBase64` and
- * `xxd -p` break lines), nor do escapes of white space (the same in a string of JSON), nor line numbers in front of its lines,
- * with or without a file name (`cat -n`, `grep -n`).
+ * A value is registered once, where it is read; {@link Registry} is a value of the runtime's context, so that two
+ * runtimes know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the
+ * value itself, each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal,
+ * percent-encoding, and escapes of JSON strings, once and twice. White space inside of a value in the text does not
+ * hide it (`encodeBase64` and `xxd -p` break lines), nor do escapes of white space (the same in a string of JSON), nor
+ * line numbers in front of its lines, with or without a file name (`cat -n`, `grep -n`).
  *
  * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
  *
@@ -38,17 +38,22 @@ export interface Registry {
   readonly add: (value: string | Redacted.Redacted<string>) => void
   /** A text with every registered value replaced; the text itself when there is none in it. */
   readonly mask: (text: string) => string
-  /** The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go on. */
+  /**
+   * The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go
+   * on.
+   */
   readonly cut: (text: string, at: number) => number
   /**
-   * The part of a text from `from` to `to`, in which the rest of a value that stands across either end is asterisks; line ends stay.
+   * The part of a text from `from` to `to`, in which the rest of a value that stands across either end is asterisks;
+   * line ends stay.
    */
   readonly within: (text: string, from: number, to: number) => string
   /** Grows with every value: what was masked before is masked again when it changes. */
   readonly version: () => number
 }
 
-const placeholder = /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
+const placeholder =
+  /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
 
 /** Tests whether a value differs from ordinary words, so that masking it everywhere harms no text. */
 const isSecret = (value: string): boolean => {
@@ -67,11 +72,11 @@ const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
   let bits = 0
   let held = 0
   for (let at = -offset; at < bytes.length; at++) {
-    held = (held << 8 | (at < 0 ? 0 : bytes[at] ?? 0)) & 0xffff
+    held = ((held << 8) | (at < 0 ? 0 : (bytes[at] ?? 0))) & 0xffff
     bits += 8
     while (bits >= 6) {
       bits -= 6
-      out += base64Letters.charAt(held >> bits & 63)
+      out += base64Letters.charAt((held >> bits) & 63)
     }
   }
   return out.slice(offset === 0 ? 0 : offset + 1)
@@ -95,11 +100,18 @@ const listForms = (value: string): ReadonlySet<string> => {
   if (value.length <= long) {
     const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"))
     const escaped = JSON.stringify(value).slice(1, -1)
-    forms.push(hex.join(""), hex.join("").toUpperCase(), hex.map((pair) => `%${pair}`).join(""), hex.map((pair) => `%${pair.toUpperCase()}`).join(""))
+    forms.push(
+      hex.join(""),
+      hex.join("").toUpperCase(),
+      hex.map((pair) => `%${pair}`).join(""),
+      hex.map((pair) => `%${pair.toUpperCase()}`).join("")
+    )
     forms.push(escaped, JSON.stringify(escaped).slice(1, -1), encodeURIComponent(value.toWellFormed()))
     forms.push(encodeURIComponent(value.toWellFormed()).replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
   }
-  return new Set(forms.map(dropWhitespace).filter((form) => form.length >= shortestForm && form !== dropWhitespace(value)))
+  return new Set(
+    forms.map(dropWhitespace).filter((form) => form.length >= shortestForm && form !== dropWhitespace(value))
+  )
 }
 
 interface Needle {
@@ -138,7 +150,7 @@ const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
   }
   const width = classes.size + 1
   const ascii = Int32Array.from({ length: 128 }, (_, code) => classes.get(code) ?? 0)
-  const getClass = (code: number): number => code < 128 ? ascii[code] ?? 0 : classes.get(code) ?? 0
+  const getClass = (code: number): number => (code < 128 ? (ascii[code] ?? 0) : (classes.get(code) ?? 0))
   const room = needles.reduce((sum, { text }) => sum + text.length, 1)
   const next = new Int32Array(room * width)
   const depth = new Int32Array(room)
@@ -166,7 +178,7 @@ const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
     for (let one = 1; one < width; one++) {
       const edge = state * width + one
       const child = next[edge] ?? 0
-      const other = state === 0 ? 0 : next[back * width + one] ?? 0
+      const other = state === 0 ? 0 : (next[back * width + one] ?? 0)
       if (child === 0) next[edge] = other
       else {
         fail[child] = other
@@ -295,17 +307,21 @@ export const make = (): Registry => {
     within: (text, from, to) => {
       const part = text.slice(from, to)
       if (values.size === 0) return part
-      const across = findPlaces(text).filter(([start, end]) => start < from && end > from || start < to && end > to)
-      return across.length === 0 ? part : Array.from({ length: part.length }, (_, at) => {
-        const char = part.charAt(at)
-        return isBlank(char.charCodeAt(0)) || !across.some(([start, end]) => from + at >= start && from + at < end) ? char : "*"
-      }).join("")
+      const across = findPlaces(text).filter(([start, end]) => (start < from && end > from) || (start < to && end > to))
+      return across.length === 0
+        ? part
+        : Array.from({ length: part.length }, (_, at) => {
+            const char = part.charAt(at)
+            return isBlank(char.charCodeAt(0)) || !across.some(([start, end]) => from + at >= start && from + at < end)
+              ? char
+              : "*"
+          }).join("")
     },
     cut: (text, wanted) => {
       if (values.size === 0) return wanted
       const places = findPlaces(text)
       // Places that overlap are left one by one.
-      for (let before = -1, at = wanted;; before = at) {
+      for (let before = -1, at = wanted; ; before = at) {
         for (const [from, end] of places) if (from < at && end > at) at = from
         if (at === before) return at
       }
@@ -314,7 +330,13 @@ export const make = (): Registry => {
 }
 
 /** Knows nothing and keeps nothing: what code outside of a runtime has. */
-export const none: Registry = { add: () => {}, mask: (text) => text, cut: (_, at) => at, within: (text, from, to) => text.slice(from, to), version: () => 0 }
+export const none: Registry = {
+  add: () => {},
+  mask: (text) => text,
+  cut: (_, at) => at,
+  within: (text, from, to) => text.slice(from, to),
+  version: () => 0
+}
 
 /** The registry of the runtime that a fiber belongs to; {@link none} outside of one. */
 export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets", { defaultValue: () => none })
@@ -340,12 +362,20 @@ const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
 /** Values of variables and headers that are no secrets: paths, addresses, several words. */
 const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
-/** Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a login. */
+/**
+ * Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a
+ * login.
+ */
 export const register = (registry: Registry, value: unknown): void =>
-  visitSecrets(value, (secret) => {
-    const bare = secret.replace(scheme, "")
-    if (!ordinary.test(bare) || bare.includes("\n")) registry.add(bare)
-  }, "", new Set())
+  visitSecrets(
+    value,
+    (secret) => {
+      const bare = secret.replace(scheme, "")
+      if (!ordinary.test(bare) || bare.includes("\n")) registry.add(bare)
+    },
+    "",
+    new Set()
+  )
 
 /** {@link register} in the registry of the runtime that an Effect runs in. */
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>
@@ -353,9 +383,10 @@ export const registerSecrets = (value: unknown): Effect.Effect<void> =>
 
 /** Gives an Effect a registry of its own, when its surroundings have none. */
 export const provideRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Secrets, (known) => known === none ? Effect.provideService(effect, Secrets, make()) : effect)
+  Effect.flatMap(Secrets, (known) => (known === none ? Effect.provideService(effect, Secrets, make()) : effect))
 
 /** Gives a Layer, and what it is provided to, a registry, when its surroundings have none. */
 export const provideRegistryLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
-  Layer.unwrap(Effect.map(Secrets, (known) =>
-    Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known))))
+  Layer.unwrap(
+    Effect.map(Secrets, (known) => Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known)))
+  )

@@ -17,7 +17,9 @@ interface SessionQueue<A> {
 }
 
 /** No items yet; beyond `capacity` of all sessions the oldest are forgotten. */
-export const make = <A extends { readonly sessionId: SessionId }>(capacity = Number.POSITIVE_INFINITY): SessionQueue<A> => {
+export const make = <A extends { readonly sessionId: SessionId }>(
+  capacity = Number.POSITIVE_INFINITY
+): SessionQueue<A> => {
   let waiting: ReadonlyArray<A> = []
   let changed = Deferred.makeUnsafe<void>()
 

@@ -1,11 +1,11 @@
 /**
- * Likeness of two short texts, and the names that a misspelt one may have meant. Pure; time grows with the product of the
- * lengths, so callers bound what they compare.
+ * Likeness of two short texts, and the names that a misspelt one may have meant. Pure; time grows with the product of
+ * the lengths, so callers bound what they compare.
  *
  * **Details**
  *
- * {@link distance} counts edits and suits names and lines that somebody typed. {@link ratio} is the measure that the contract
- * names for tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
+ * {@link distance} counts edits and suits names and lines that somebody typed. {@link ratio} is the measure that the
+ * contract names for tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
  *
  * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a likeness of at least 0.6).
  */
@@ -54,12 +54,14 @@ const countMatching = (a: string, b: string, aFrom: number, aTo: number, bFrom: 
   const run = findLongestRun(a, b, aFrom, aTo, bFrom, bTo)
   return run.size === 0
     ? 0
-    : run.size + countMatching(a, b, aFrom, run.a, bFrom, run.b) + countMatching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
+    : run.size +
+        countMatching(a, b, aFrom, run.a, bFrom, run.b) +
+        countMatching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
 }
 
 /**
- * Twice the number of matching characters over the number of all characters, 0 to 1. The longest common run matches first,
- * then what lies on either side of it.
+ * Twice the number of matching characters over the number of all characters, 0 to 1. The longest common run matches
+ * first, then what lies on either side of it.
  */
 export const ratio = (a: string, b: string): number =>
   a.length + b.length === 0 ? 1 : (2 * countMatching(a, b, 0, a.length, 0, b.length)) / (a.length + b.length)
@@ -83,7 +85,10 @@ export const findNearest = (word: string, names: Iterable<string>): string | und
 
 const alike = 0.6
 
-/** The names most like `wanted` by a measure (0 to 1) of lower-case texts: best first (in the given order where equal), at most `count`, none below 0.6. */
+/**
+ * The names most like `wanted` by a measure (0 to 1) of lower-case texts: best first (in the given order where equal),
+ * at most `count`, none below 0.6.
+ */
 export const findClosest = (
   wanted: string,
   names: ReadonlyArray<string>,

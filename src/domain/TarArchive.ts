@@ -57,14 +57,15 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
     if (header.every((byte) => byte === 0)) return Result.succeed(files)
     if (!isHeader(header)) return Result.fail("it is not a tar archive, or it is damaged")
     const size = readOctal(header, 124, 12)
-    if (Number.isNaN(size) || at + block + size > archive.length) return Result.fail("it is damaged: a file in it has no end")
+    if (Number.isNaN(size) || at + block + size > archive.length)
+      return Result.fail("it is damaged: a file in it has no end")
     const body = archive.subarray(at + block, at + block + size)
     at += block + Math.ceil(size / block) * block
     const kind = readText(header, 156, 1)
     const prefix = readText(header, 257, 5) === "ustar" ? readText(header, 345, 155) : ""
     const name = long ?? (prefix === "" ? readText(header, 0, 100) : `${prefix}/${readText(header, 0, 100)}`)
     if (kind === "L" || kind === "x") {
-      long = kind === "L" ? decoder.decode(body).replace(/\0[^]*$/, "") : readPaxPath(decoder.decode(body)) ?? long
+      long = kind === "L" ? decoder.decode(body).replace(/\0[^]*$/, "") : (readPaxPath(decoder.decode(body)) ?? long)
       continue
     }
     if (kind === "g") continue
@@ -76,7 +77,9 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
     if (files.length === maxFiles) return Result.fail(`it has more than ${maxFiles} files`)
     files.push({ path, bytes: body, isExecutable: (readOctal(header, 100, 8) & 0o100) !== 0 })
   }
-  return at === archive.length && files.length > 0 ? Result.succeed(files) : Result.fail("it is not a tar archive, or it is damaged")
+  return at === archive.length && files.length > 0
+    ? Result.succeed(files)
+    : Result.fail("it is not a tar archive, or it is damaged")
 }
 
 /** A file to be put into an archive. */
@@ -94,8 +97,12 @@ const longestName = 100
 
 const makeEntry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<NewFile, "path">): Uint8Array => {
   const whole = new Uint8Array(block + Math.ceil(bytes.length / block) * block)
-  const put = (value: string | Uint8Array, from: number): void => whole.set(typeof value === "string" ? encoder.encode(value) : value, from)
-  const formatOctal = (value: number, width: number): string => `${Math.trunc(value).toString(8).padStart(width - 1, "0")}\0`
+  const put = (value: string | Uint8Array, from: number): void =>
+    whole.set(typeof value === "string" ? encoder.encode(value) : value, from)
+  const formatOctal = (value: number, width: number): string =>
+    `${Math.trunc(value)
+      .toString(8)
+      .padStart(width - 1, "0")}\0`
   put(encoder.encode(path).subarray(0, longestName), 0)
   put(formatOctal(0o600, 8), 100)
   put(formatOctal(0, 8), 108)
@@ -105,7 +112,13 @@ const makeEntry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<New
   put(" ".repeat(8), 148)
   put(kind, 156)
   put("ustar\u000000", 257)
-  put(`${formatOctal(whole.subarray(0, block).reduce((total, byte) => total + byte, 0), 7)} `, 148)
+  put(
+    `${formatOctal(
+      whole.subarray(0, block).reduce((total, byte) => total + byte, 0),
+      7
+    )} `,
+    148
+  )
   put(bytes, block)
   return whole
 }
@@ -122,7 +135,10 @@ const encodeFile = (file: NewFile): Uint8Array => {
   const whole = makeEntry("0", file.path, file)
   // Readers that know pax take the whole name from the entry before.
   if (encoder.encode(file.path).length <= longestName) return whole
-  const named = makeEntry("x", "name", { bytes: encoder.encode(makePaxRecord("path", file.path)), changedAt: file.changedAt })
+  const named = makeEntry("x", "name", {
+    bytes: encoder.encode(makePaxRecord("path", file.path)),
+    changedAt: file.changedAt
+  })
   const both = new Uint8Array(named.length + whole.length)
   both.set(named)
   both.set(whole, named.length)

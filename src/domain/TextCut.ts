@@ -1,13 +1,14 @@
 /**
- * Cuts long text: never inside a character as people see it (an emoji of several code points, a letter with its accents), and
- * with a note of what is missing.
+ * Cuts long text: never inside a character as people see it (an emoji of several code points, a letter with its
+ * accents), and with a note of what is missing.
  */
 
 /** Number of code units in which a border is searched; no character is longer. */
 const window = 64
 
 let made: Intl.Segmenter | undefined
-const segmentText = (text: string): Intl.Segments => (made ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)
+const segmentText = (text: string): Intl.Segments =>
+  (made ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)
 
 const isSimple = (text: string): boolean => /^[\t\n\r -~]*$/.test(text)
 
@@ -38,15 +39,18 @@ const findBorderBefore = (text: string, at: number): number => {
 const findBorderAfter = (text: string, at: number): number => {
   const before = findBorderBefore(text, at)
   if (before >= at) return before
-  for (const { segment } of segmentText(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
+  for (const { segment } of segmentText(text.slice(before, before + 2 * window)))
+    return Math.min(text.length, before + segment.length)
   return at
 }
 
 /** At most `chars` code units from the beginning. */
-export const takeHead = (text: string, chars: number): string => text.length <= chars ? text : text.slice(0, findBorderBefore(text, chars))
+export const takeHead = (text: string, chars: number): string =>
+  text.length <= chars ? text : text.slice(0, findBorderBefore(text, chars))
 
 /** {@link takeHead} with `…` behind it where more was there. */
-export const shorten = (text: string, chars: number): string => text.length <= chars ? text : `${takeHead(text, chars)}…`
+export const shorten = (text: string, chars: number): string =>
+  text.length <= chars ? text : `${takeHead(text, chars)}…`
 
 /** At most `chars` code units from the end. */
 export const takeTail = (text: string, chars: number): string =>

@@ -1,16 +1,17 @@
 /**
- * Keeps text of users and models fit to be kept and sent: surrogates that stand alone become U+FFFD, control characters that no text
- * needs are taken out, and so are the fences `<memory-context>` and `<plugin-context>`.
+ * Keeps text of users and models fit to be kept and sent: surrogates that stand alone become U+FFFD, control characters
+ * that no text needs are taken out, and so are the fences `<memory-context>` and `<plugin-context>`.
  *
  * **Details**
  *
- * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the basic
- * plane are pairs of surrogates and stay.
+ * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the
+ * basic plane are pairs of surrogates and stay.
  *
- * Fences hold what the runtime adds to a request; neither a user may write them, nor may a model repeat them. In **input**
- * ({@link stripFences}) whole blocks go first, then the note that comes with them, then tags without a partner. In **output**
- * ({@link makeFenceStream}) text comes in pieces: what might become a tag is held back until it is clear, a block is dropped while it
- * passes, and one that never ends drops the rest. {@link stripOutputFences} does the same to a whole text.
+ * Fences hold what the runtime adds to a request; neither a user may write them, nor may a model repeat them.
+ * In **input** ({@link stripFences}) whole blocks go first, then the note that comes with them, then tags without a
+ * partner. In **output** ({@link makeFenceStream}) text comes in pieces: what might become a tag is held back until it
+ * is clear, a block is dropped while it passes, and one that never ends drops the rest. {@link stripOutputFences} does
+ * the same to a whole text.
  *
  * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
  *
@@ -18,7 +19,7 @@
  */
 
 /** A text without unpaired surrogates. */
-export const toWellFormed = (text: string): string => text.isWellFormed() ? text : text.toWellFormed()
+export const toWellFormed = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed())
 
 /** {@link toWellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
 interface HygieneStream {
@@ -110,7 +111,7 @@ export const stripFences = (text: string): string => {
     // A tag whose partner is missing goes alone.
     if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
   }
-  return (out + text.slice(from)).replace(note, (found) => /\bcontext\b/i.test(found) ? "" : found)
+  return (out + text.slice(from)).replace(note, (found) => (/\bcontext\b/i.test(found) ? "" : found))
 }
 
 /** Reads text in pieces. */

@@ -46,7 +46,9 @@ export const zero: Usage = {
   requestCount: 0
 }
 
-/** Any value as a counter: missing, malformed, negative or fractional garbage never throws and counts 0 or its floor. */
+/**
+ * Any value as a counter: missing, malformed, negative or fractional garbage never throws and counts 0 or its floor.
+ */
 export const toCount = (value: unknown): number =>
   typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
 
@@ -55,9 +57,10 @@ export const fromResponse = (usage: Response.Usage): Usage => {
   const cacheReadTokens = toCount(usage.inputTokens.cacheRead)
   const cacheWriteTokens = toCount(usage.inputTokens.cacheWrite)
   return {
-    inputTokens: usage.inputTokens.uncached === undefined
-      ? Math.max(0, toCount(usage.inputTokens.total) - cacheReadTokens - cacheWriteTokens)
-      : toCount(usage.inputTokens.uncached),
+    inputTokens:
+      usage.inputTokens.uncached === undefined
+        ? Math.max(0, toCount(usage.inputTokens.total) - cacheReadTokens - cacheWriteTokens)
+        : toCount(usage.inputTokens.uncached),
     outputTokens: toCount(usage.outputTokens.total),
     cacheReadTokens,
     cacheWriteTokens,

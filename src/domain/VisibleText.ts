@@ -16,8 +16,7 @@
 const person = String.raw`\p{Extended_Pictographic}[\u{1F3FB}-\u{1F3FF}]?`
 
 /** Matches an emoji with the joiners, selectors and tags that belong to it; needs the flag `v`. */
-export const emojiSource =
-  String.raw`\p{RGI_Emoji_Tag_Sequence}|${person}[\uFE0E\uFE0F]?(?:\u200D${person}\uFE0F?){0,8}|[#*0-9]\uFE0F\u20E3`
+export const emojiSource = String.raw`\p{RGI_Emoji_Tag_Sequence}|${person}[\uFE0E\uFE0F]?(?:\u200D${person}\uFE0F?){0,8}|[#*0-9]\uFE0F\u20E3`
 
 const hidden = [
   String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}`,
@@ -32,7 +31,9 @@ const markCharacter = (match: string, found: string | undefined): string =>
   found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
 
 /** Marks the hidden characters of a text of any number of lines; line feeds and tabs stay. */
-export const showLines = (text: string): string => /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, markCharacter)
+export const showLines = (text: string): string =>
+  /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, markCharacter)
 
 /** Marks the hidden characters of a text as one line; line feeds and tabs are marked too. */
-export const showLine = (text: string): string => /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, markCharacter)
+export const showLine = (text: string): string =>
+  /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, markCharacter)

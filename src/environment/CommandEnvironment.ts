@@ -3,12 +3,14 @@
  *
  * **Details**
  *
- * An environment is two services of Effect: a `ChildProcessSpawner` that starts processes in it, and a `FileSystem` that sees its
- * files as those processes do. A tool that needs them takes them from {@link CommandEnvironment} by {@link provide}, so that `terminal`,
- * `execute_code` and the file tools agree on what there is, whichever environment a runtime has:
+ * An environment is two services of Effect: a `ChildProcessSpawner` that starts processes in it, and a `FileSystem`
+ * that sees its files as those processes do. A tool that needs them takes them from {@link CommandEnvironment} by
+ * {@link provide}, so that `terminal`, `execute_code` and the file tools agree on what there is, whichever environment
+ * a runtime has:
  *
  * - {@link layerLocal}: this machine as the user who runs the program; nothing is confined.
- * - `Sandbox.layer`: this machine behind a wall of the operating system, which decides what can be written, read and reached.
+ * - `Sandbox.layer`: this machine behind a wall of the operating system, which decides what can be written, read and
+ *   reached.
  * - `Container.layer`: a container of Docker or Podman with the working tree in it.
  * - `SshHost.layer`: another machine, over the system's `ssh`.
  *
@@ -70,54 +72,80 @@ export interface Service {
   readonly description: string | undefined
   /** Hosts that its commands reach: none, some, or all. */
   readonly reach: "none" | "hosts" | "all"
-  /** Explains the output of a failed command that the environment stopped; undefined for every other. `refused` are hosts that it was kept from. */
+  /**
+   * Explains the output of a failed command that the environment stopped; undefined for every other. `refused` are
+   * hosts that it was kept from.
+   */
   readonly explain: (output: string, refused: ReadonlyArray<string>) => Explanation | undefined
-  /** Tells once what happened to the environment since the last call: it was started again, it ended under a command. */
+  /**
+   * Tells once what happened to the environment since the last call: it was started again, it ended under a command.
+   */
   readonly notice: Effect.Effect<string | undefined>
   /** Directory in it that stands for an absolute directory of this machine. */
   readonly directory: (given: string) => Effect.Effect<string>
   /** Home directory of its commands; undefined where nobody can tell. */
   readonly home: Effect.Effect<string | undefined>
   /**
-   * Address on this machine of a port that its commands listen on, for as long as the scope is open. The number is the same where it is
-   * free here. Nothing has to listen yet.
+   * Address on this machine of a port that its commands listen on, for as long as the scope is open. The number is the
+   * same where it is free here. Nothing has to listen yet.
    */
   readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
   /** Looks at the files of its working trees for this program, around commands and not as one of them. */
   readonly trees: TreeAccess
   /** Program in it that runs JavaScript. */
   readonly node: string
-  /** `elsewhere`: ids of its processes mean nothing on this machine, and a process that is killed takes everything below it along. */
+  /**
+   * `elsewhere`: ids of its processes mean nothing on this machine, and a process that is killed takes everything below
+   * it along.
+   */
   readonly processes: "here" | "elsewhere"
   /** Starts processes in it. */
   readonly spawner: ChildProcessSpawner["Service"]
-  /** Processes and files around it, for a command that the user lets out; undefined where there is nothing around it. */
+  /**
+   * Processes and files around it, for a command that the user lets out; undefined where there is nothing around it.
+   */
   readonly outside: Pick<Service, "spawner" | "files"> | undefined
   /** Its files, as its processes see them. */
   readonly files: FileSystem.FileSystem
   /** Files from which something would run later, where the environment renames those that commands make. */
   readonly planted?: PlantedFiles | undefined
-  /** Directories of this machine with the temporary files of the call's commands; undefined where these share those of the machine. */
+  /**
+   * Directories of this machine with the temporary files of the call's commands; undefined where these share those of
+   * the machine.
+   */
   readonly temporaryDirectories?: Effect.Effect<ReadonlyArray<string>, PlatformError> | undefined
 }
 
 /** The place where commands run and files live. */
-export class CommandEnvironment extends Context.Service<CommandEnvironment, Service>()("hermes-effect/environment/CommandEnvironment") {}
+export class CommandEnvironment extends Context.Service<CommandEnvironment, Service>()(
+  "hermes-effect/environment/CommandEnvironment"
+) {}
 
 /**
- * The directory of the call that is served, absolute: an environment that confines writes lets its working tree be written.
- * Without one nothing but temporary files is written.
+ * The directory of the call that is served, absolute: an environment that confines writes lets its working tree be
+ * written. Without one nothing but temporary files is written.
  */
-export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", { defaultValue: () => undefined })
+export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", {
+  defaultValue: () => undefined
+})
 
 /** Directory of another machine that a run works in there, in the place of the one of the settings. */
-export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", { defaultValue: () => undefined })
+export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", {
+  defaultValue: () => undefined
+})
 
-/** Name of the conversation that is served, with all its child agents: an environment of machines that it starts has one for each. */
-export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", { defaultValue: () => undefined })
+/**
+ * Name of the conversation that is served, with all its child agents: an environment of machines that it starts has one
+ * for each.
+ */
+export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", {
+  defaultValue: () => undefined
+})
 
 /** Place of the processes that are served: `here` they are looked for and signalled by their ids. */
-export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", { defaultValue: () => "here" })
+export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", {
+  defaultValue: () => "here"
+})
 
 /** Facts of every environment on this machine. */
 export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notice" | "processes"> = {
@@ -136,37 +164,46 @@ export interface HostRequests {
   readonly refused: Set<string>
 }
 
-/** Whom an environment with a network of its own asks about hosts, for the call that is served; nobody when undefined. */
-export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-effect/environment/HostRequests", { defaultValue: () => undefined })
+/**
+ * Whom an environment with a network of its own asks about hosts, for the call that is served; nobody when undefined.
+ */
+export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-effect/environment/HostRequests", {
+  defaultValue: () => undefined
+})
 
 /** This machine, as the user who runs the program. */
-export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
-  CommandEnvironment,
-  Effect.gen(function*() {
-    const spawner = yield* ChildProcessSpawner
-    const files = yield* FileSystem.FileSystem
-    return {
-      ...onThisMachine,
-      name: "local",
-      isConfined: false,
-      description: undefined,
-      reach: "all",
-      explain: () => undefined,
-      forward: PortForward.toLocalAddress,
-      trees: { place: "here", spawner, files },
-      spawner,
-      outside: undefined,
-      files
-    }
-  })
-)
+export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> =
+  Layer.effect(
+    CommandEnvironment,
+    Effect.gen(function* () {
+      const spawner = yield* ChildProcessSpawner
+      const files = yield* FileSystem.FileSystem
+      return {
+        ...onThisMachine,
+        name: "local",
+        isConfined: false,
+        description: undefined,
+        reach: "all",
+        explain: () => undefined,
+        forward: PortForward.toLocalAddress,
+        trees: { place: "here", spawner, files },
+        spawner,
+        outside: undefined,
+        files
+      }
+    })
+  )
 
 /** Gives what is built the processes and the files of the environment in the place of this machine's. */
 export const provide = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> =>
   Effect.flatMap(CommandEnvironment, ({ files, processes, spawner }) =>
-    Effect.provideContext(effect, Context.make(ChildProcessSpawner, spawner).pipe(
-      Context.add(FileSystem.FileSystem, files),
-      Context.add(ProcessPlace, processes)
-    )))
+    Effect.provideContext(
+      effect,
+      Context.make(ChildProcessSpawner, spawner).pipe(
+        Context.add(FileSystem.FileSystem, files),
+        Context.add(ProcessPlace, processes)
+      )
+    )
+  )

@@ -1,23 +1,26 @@
 /**
- * An environment in containers of Docker or Podman, over their command line: one for each conversation and working tree, started by the first
- * command and removed after a time without use and with the runtime.
+ * An environment in containers of Docker or Podman, over their command line: one for each conversation and working
+ * tree, started by the first command and removed after a time without use and with the runtime.
  *
  * **Details**
  *
- * A container has no capabilities, gains no privileges, has bounds for memory, processors and processes, its own `/tmp` and home directory,
- * and no network unless it is given. The working tree stands at its own path, mounted, or as a copy that this machine never sees again. In
- * a mounted tree `.git/hooks`, `.git/config` and `.hermes`, from which something runs on this machine later, are read-only, and `.env` files
- * are empty. Files that it makes belong to the caller. Of the variables of this program only those that are named enter it.
+ * A container has no capabilities, gains no privileges, has bounds for memory, processors and processes, its own `/tmp`
+ * and home directory, and no network unless it is given. The working tree stands at its own path, mounted, or as a copy
+ * that this machine never sees again. In a mounted tree `.git/hooks`, `.git/config` and `.hermes`, from which something
+ * runs on this machine later, are read-only, and `.env` files are empty. Files that it makes belong to the caller. Of
+ * the variables of this program only those that are named enter it.
  *
- * The container lives as long as the client that holds it, which lives as long as this program: a program that is killed leaves none. What
- * is left nevertheless is labelled with its owner, and removed by the next program that finds the owner gone.
+ * The container lives as long as the client that holds it, which lives as long as this program: a program that is
+ * killed leaves none. What is left nevertheless is labelled with its owner, and removed by the next program that finds
+ * the owner gone.
  *
- * The engine is asked when the layer is built, and a `ConfigError` says what is missing. An image or a mount that is missing fails the
- * command, with the remedy. Images are not fetched.
+ * The engine is asked when the layer is built, and a `ConfigError` says what is missing. An image or a mount that is
+ * missing fails the command, with the remedy. Images are not fetched.
  *
  * **Gotchas**
  *
- * Files outside of mounts are gone with the container, by its lifetime too; the next call is told. The kernel is shared.
+ * Files outside of mounts are gone with the container, by its lifetime too; the next call is told. The kernel is
+ * shared.
  *
  * **Example** (An agent whose commands run in a container)
  *
@@ -80,7 +83,12 @@ export interface Options {
   /** `all`: the network that the engine gives. */
   readonly network: "none" | "all"
   /** Bounds; those that are absent are the engine's. Memory and disk are megabytes. */
-  readonly limits: { readonly cpus?: number | undefined; readonly memory?: number | undefined; readonly disk?: number | undefined; readonly processes: number }
+  readonly limits: {
+    readonly cpus?: number | undefined
+    readonly memory?: number | undefined
+    readonly disk?: number | undefined
+    readonly processes: number
+  }
   /** Further mounts: `source:target` or `source:target:ro`; a source without a slash is a volume of the engine. */
   readonly volumes: ReadonlyArray<string>
   /** Directories of this machine that can be read at their own path. Those that do not exist are left out. */
@@ -130,32 +138,55 @@ export interface Engine {
 }
 
 const makeUnavailableError = (reason: string, remedy: string): ConfigError =>
-  new ConfigError({ path: "terminal.backend", message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
+  new ConfigError({
+    path: "terminal.backend",
+    message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local`
+  })
 
 /** The line of an engine's error that says something. */
 export const takeLastLine = (text: string): string =>
-  TextCut.takeHead(text.split("\n").map((line) => line.trim()).findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "", 300)
+  TextCut.takeHead(
+    text
+      .split("\n")
+      .map((line) => line.trim())
+      .findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "",
+    300
+  )
 
 /** Runs a command of the engine to its end. */
-export const callEngine = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
+export const callEngine = Effect.fnUntraced(function* (
+  program: string,
+  args: ReadonlyArray<string>,
+  input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore"
+) {
   const spawner = yield* ChildProcessSpawner
   // Helpers for credentials and plugins of the engine come from trusted directories too.
   const env = { PATH: yield* TrustedPrograms.safePath }
-  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true }))
+  const handle = yield* spawner.spawn(
+    ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true })
+  )
   const collectText = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
-  const [output, errors, code] = yield* Effect.all([collectText(handle.stdout), collectText(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
+  const [output, errors, code] = yield* Effect.all(
+    [collectText(handle.stdout), collectText(handle.stderr), handle.exitCode],
+    { concurrency: "unbounded" }
+  )
   return { output: output.trim(), errors: errors.trim(), code: Number(code) }
 }, Effect.scoped)
 
 /** Removes a container, which may be under way already, and waits until it is gone. */
-const removeContainer = Effect.fnUntraced(function*(program: string, name: string) {
+const removeContainer = Effect.fnUntraced(function* (program: string, name: string) {
   yield* callEngine(program, ["rm", "--force", "--volumes", name])
-  const isThere = Effect.map(callEngine(program, ["ps", "--all", "--quiet", "--filter", `name=${name}`]), ({ output }) => output !== "")
+  const isThere = Effect.map(
+    callEngine(program, ["ps", "--all", "--quiet", "--filter", `name=${name}`]),
+    ({ output }) => output !== ""
+  )
   yield* Effect.repeat(isThere, { schedule: Schedule.spaced("100 millis"), while: (there) => there, times: 50 })
 })
 
 /** Finds the engine, and whether it answers. */
-export const findEngine = Effect.fnUntraced(function*(binary: string | undefined): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
+export const findEngine = Effect.fnUntraced(function* (
+  binary: string | undefined
+): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
   for (const name of binary === undefined ? ["docker", "podman"] : [binary]) {
     const found = yield* Effect.option(TrustedPrograms.find(name))
     if (found._tag === "None") continue
@@ -163,10 +194,15 @@ export const findEngine = Effect.fnUntraced(function*(binary: string | undefined
     const version = yield* Effect.option(callEngine(program, ["--version"]))
     if (version._tag === "None" || version.value.code !== 0) continue
     const kind = /podman/i.test(version.value.output) ? "podman" : "docker"
-    const answer = yield* Effect.result(callEngine(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"]))
+    const answer = yield* Effect.result(
+      callEngine(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"])
+    )
     if (answer._tag === "Success" && answer.success.code === 0) return { program, kind }
     const said = answer._tag === "Success" ? takeLastLine(answer.success.errors) : answer.failure.message
-    return yield* makeUnavailableError(`${name} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
+    return yield* makeUnavailableError(
+      `${name} does not answer: ${said}`,
+      kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`"
+    )
   }
   return yield* binary === undefined
     ? makeUnavailableError("neither docker nor podman is installed", "install one of them")
@@ -176,43 +212,69 @@ export const findEngine = Effect.fnUntraced(function*(binary: string | undefined
 /** One mount of `run`. */
 const buildMount = (fields: Readonly<Record<string, string>>, isReadOnly: boolean) =>
   Object.values(fields).some((value) => /[,"\n]/.test(value))
-    ? Effect.fail(RemoteEnvironment.makeUnreachableError(`a path with a comma, a quote or a line break cannot be mounted: ${Object.values(fields).join(" ")}`))
-    : Effect.succeed(["--mount", [...Object.entries(fields).map(([name, value]) => `${name}=${value}`), ...isReadOnly ? ["readonly"] : []].join(",")])
+    ? Effect.fail(
+        RemoteEnvironment.makeUnreachableError(
+          `a path with a comma, a quote or a line break cannot be mounted: ${Object.values(fields).join(" ")}`
+        )
+      )
+    : Effect.succeed([
+        "--mount",
+        [
+          ...Object.entries(fields).map(([name, value]) => `${name}=${value}`),
+          ...(isReadOnly ? ["readonly"] : [])
+        ].join(",")
+      ])
 
 const buildBind = ({ allows, path }: Rule) =>
   buildMount({ type: "bind", source: allows === "nothing" ? "/dev/null" : path, target: path }, allows !== "write")
 
 /** Mounts of the settings; a directory that is not there is an error, so that no engine makes it. */
-const buildVolumeMounts = Effect.fnUntraced(function*(volumes: ReadonlyArray<string>) {
+const buildVolumeMounts = Effect.fnUntraced(function* (volumes: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
-  return (yield* Effect.forEach(volumes, Effect.fnUntraced(function*(volume) {
-    const [source = "", target = "", mode = "rw"] = volume.split(":")
-    if (!target.startsWith("/") || source === "" || !["ro", "rw"].includes(mode)) {
-      return yield* RemoteEnvironment.makeUnreachableError(`terminal.docker_volumes: "${volume}" is not source:target or source:target:ro`)
-    }
-    if (!source.startsWith("/")) return yield* buildMount({ type: "volume", source, target }, mode === "ro")
-    if (!(yield* fs.exists(source))) return yield* RemoteEnvironment.makeUnreachableError(`terminal.docker_volumes: ${source} does not exist: create it, or take it out of the setting`)
-    return yield* buildMount({ type: "bind", source, target }, mode === "ro")
-  }))).flat()
+  return (yield* Effect.forEach(
+    volumes,
+    Effect.fnUntraced(function* (volume) {
+      const [source = "", target = "", mode = "rw"] = volume.split(":")
+      if (!target.startsWith("/") || source === "" || !["ro", "rw"].includes(mode)) {
+        return yield* RemoteEnvironment.makeUnreachableError(
+          `terminal.docker_volumes: "${volume}" is not source:target or source:target:ro`
+        )
+      }
+      if (!source.startsWith("/")) return yield* buildMount({ type: "volume", source, target }, mode === "ro")
+      if (!(yield* fs.exists(source)))
+        return yield* RemoteEnvironment.makeUnreachableError(
+          `terminal.docker_volumes: ${source} does not exist: create it, or take it out of the setting`
+        )
+      return yield* buildMount({ type: "bind", source, target }, mode === "ro")
+    })
+  )).flat()
 })
 
 /** Text that names this process for as long as it runs; undefined where the system does not tell. */
-const readOwner = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: string) {
-  const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
-  const boot = yield* fs.readFileString("/proc/sys/kernel/random/boot_id")
-  const namespace = yield* fs.readLink("/proc/self/ns/pid")
-  const startTime = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""
-  return [boot.trim(), /\d+/.exec(namespace)?.[0] ?? "", Number.parseInt(stat, 10), startTime].join(":")
-}, Effect.orElseSucceed(() => undefined))
+const readOwner = Effect.fnUntraced(
+  function* (fs: FileSystem.FileSystem, pid: string) {
+    const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
+    const boot = yield* fs.readFileString("/proc/sys/kernel/random/boot_id")
+    const namespace = yield* fs.readLink("/proc/self/ns/pid")
+    const startTime = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""
+    return [boot.trim(), /\d+/.exec(namespace)?.[0] ?? "", Number.parseInt(stat, 10), startTime].join(":")
+  },
+  Effect.orElseSucceed(() => undefined)
+)
 
 /** Removes containers whose program is gone. */
-const reapContainers = Effect.fnUntraced(function*({ program }: Engine, own: string | undefined) {
+const reapContainers = Effect.fnUntraced(function* ({ program }: Engine, own: string | undefined) {
   if (own === undefined) return
   const fs = yield* FileSystem.FileSystem
   const machine = own.split(":").slice(0, 2).join(":")
   const { output } = yield* callEngine(program, ["ps", "--all", "--quiet", "--filter", `label=${ownerLabel}`])
   for (const id of output.split("\n").filter((line) => line !== "")) {
-    const { output: label } = yield* callEngine(program, ["inspect", "--format", `{{index .Config.Labels "${ownerLabel}"}}`, id])
+    const { output: label } = yield* callEngine(program, [
+      "inspect",
+      "--format",
+      `{{index .Config.Labels "${ownerLabel}"}}`,
+      id
+    ])
     const pid = label.split(":")[2] ?? ""
     if (!label.startsWith(`${machine}:`) || !/^\d+$/.test(pid) || (yield* readOwner(fs, pid)) === label) continue
     yield* callEngine(program, ["rm", "--force", id])
@@ -223,11 +285,16 @@ const reapContainers = Effect.fnUntraced(function*({ program }: Engine, own: str
 const podmanProcesses = 4096
 
 /** Ulimits that this process may give: Podman asks for more by itself, and fails. */
-const readUlimits = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+const readUlimits = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const text = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
-  const readHardLimit = (name: string): number => Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(text)?.[1] ?? Infinity)
-  return ([["nofile", readHardLimit("Max open files")], ["nproc", Math.min(readHardLimit("Max processes"), podmanProcesses)]] as const).flatMap(([name, limit]) =>
-    Number.isFinite(limit) ? ["--ulimit", `${name}=${limit}:${limit}`] : [])
+  const readHardLimit = (name: string): number =>
+    Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(text)?.[1] ?? Infinity)
+  return (
+    [
+      ["nofile", readHardLimit("Max open files")],
+      ["nproc", Math.min(readHardLimit("Max processes"), podmanProcesses)]
+    ] as const
+  ).flatMap(([name, limit]) => (Number.isFinite(limit) ? ["--ulimit", `${name}=${limit}:${limit}`] : []))
 })
 
 const missingImage = /no such image|unable to find image|image not known|not found locally|no such object/i
@@ -235,10 +302,12 @@ const missingMount = /bind source path does not exist: (\S+)|statfs (\S+): no su
 
 /** Sentence about a container that could not be started. */
 const describeStartFailure = (engine: Engine, { limits }: Options, image: string, said: string): string => {
-  if (missingImage.test(said)) return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
+  if (missingImage.test(said))
+    return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
   const path = missingMount.exec(said)
   if (path !== null) return `the container was not started: ${path[1] ?? path[2]} does not exist for ${engine.kind}`
-  if (limits.disk !== undefined && /storage-opt|storage option|quota/i.test(said)) return "terminal.container_disk: the storage of the engine has no quotas: leave it out"
+  if (limits.disk !== undefined && /storage-opt|storage option|quota/i.test(said))
+    return "terminal.container_disk: the storage of the engine has no quotas: leave it out"
   return `the container was not started: ${takeLastLine(said)}`
 }
 
@@ -246,41 +315,55 @@ const describeStartFailure = (engine: Engine, { limits }: Options, image: string
 const imageTimes = { look: "10 seconds", fetch: "600 seconds" } as const
 
 /** Makes sure that the engine has an image: looks for it, and fetches it where it is missing. */
-export const fetchImage = Effect.fn("Container.fetchImage")(function*(
+export const fetchImage = Effect.fn("Container.fetchImage")(function* (
   binary: string | undefined,
   image: string
 ): Effect.fn.Return<void, ConfigError, ChildProcessSpawner> {
-  const makeRefusal = (reason: string) => new ConfigError({ path: "image", message: `the image ${image} cannot be had: ${reason}` })
+  const makeRefusal = (reason: string) =>
+    new ConfigError({ path: "image", message: `the image ${image} cannot be had: ${reason}` })
   const runWithin = (args: ReadonlyArray<string>, duration: Duration.Input) =>
-    Effect.timeoutOrElse(Effect.mapError(callEngine(program, args), ({ message }) => makeRefusal(message)), {
-      duration,
-      orElse: () => Effect.fail(makeRefusal(`${program} ${args[0]} took longer than ${Duration.format(Duration.fromInputUnsafe(duration))}`))
-    })
+    Effect.timeoutOrElse(
+      Effect.mapError(callEngine(program, args), ({ message }) => makeRefusal(message)),
+      {
+        duration,
+        orElse: () =>
+          Effect.fail(
+            makeRefusal(`${program} ${args[0]} took longer than ${Duration.format(Duration.fromInputUnsafe(duration))}`)
+          )
+      }
+    )
   // A name that begins with a dash would be an option of the engine.
   if (!/^[\w][\w./:@-]*$/.test(image)) return yield* makeRefusal("this is no name of an image")
   const { program } = yield* findEngine(binary)
   if ((yield* runWithin(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
   const fetched = yield* runWithin(["pull", image], imageTimes.fetch)
-  if (fetched.code !== 0) return yield* makeRefusal(takeLastLine(fetched.errors) || `${program} pull ended with code ${fetched.code}`)
+  if (fetched.code !== 0)
+    return yield* makeRefusal(takeLastLine(fetched.errors) || `${program} pull ended with code ${fetched.code}`)
 })
 
-const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
+const noNetwork =
+  /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
 /** Description of a container for the model that works in it. */
 export const describeContainer = ({ image, network, policy, workspace }: Options): string =>
   `Commands and file tools work in a container of the image ${image}: ${
     workspace === "copy"
       ? "the working tree in it is a copy that the user does not get"
-      : policy === "read-only" ? "the working tree can be read, and nothing that they write is kept" : "of what they write only the working tree is kept"
+      : policy === "read-only"
+        ? "the working tree can be read, and nothing that they write is kept"
+        : "of what they write only the working tree is kept"
   }${network === "none" ? ", and there is no network" : ""}. Do not work around it: tell the user what needs more.`
 
 /** Environment in containers; it fails where there is no engine. */
-export const make = Effect.fnUntraced(function*(options: Options) {
+export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
   // No more of the surroundings: their scope is not that of a container.
-  const services = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(Path.Path, path), Context.add(ChildProcessSpawner, outer))
+  const services = Context.make(FileSystem.FileSystem, fs).pipe(
+    Context.add(Path.Path, path),
+    Context.add(ChildProcessSpawner, outer)
+  )
   const engine = yield* findEngine(options.binary)
   const { program } = engine
   const trees = yield* WorkingTree.make(options.home)
@@ -291,89 +374,136 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   // Left by others: nothing to wait for, and nothing to fail for.
   yield* Effect.forkScoped(Effect.ignore(reapContainers(engine, own)))
 
-  const findTreeRules = Effect.fnUntraced(function*(tree: string) {
-    if (tree === "/" || options.home !== undefined && isWithin(options.home, tree)) {
-      return yield* RemoteEnvironment.makeUnreachableError(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
+  const findTreeRules = Effect.fnUntraced(function* (tree: string) {
+    if (tree === "/" || (options.home !== undefined && isWithin(options.home, tree))) {
+      return yield* RemoteEnvironment.makeUnreachableError(
+        `${tree} holds your home directory and is not given to a container: start in the directory of a project`
+      )
     }
     const scan = yield* scanTree(tree, { home: options.home })
-    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.listRules(tree, { ...options, scan })
+    if (options.workspace === "copy" || options.policy === "read-only")
+      return yield* WorkingTree.listRules(tree, { ...options, scan })
     const scope = yield* Effect.scope
     const runAtEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
-    return yield* WorkingTree.listRules(tree, { ...options, scan }, {
-      // Empty until the container ends, so that nothing can be put in its place.
-      reserved: (directory) =>
-        Effect.flatMap(WorkingTree.findRuleAt("read", directory), (found) => {
-          if (found.length > 0 && !placeholders.has(directory)) return Effect.succeed(found)
-          const made = found.length > 0 ? Effect.void : fs.makeDirectory(directory)
-          const release = Effect.suspend(() => {
-            const others = (placeholders.get(directory) ?? 1) - 1
-            if (others > 0) return Effect.sync(() => void placeholders.set(directory, others))
-            placeholders.delete(directory)
-            return Effect.flatMap(fs.readDirectory(directory), (names) => names.length > 0 ? Effect.void : fs.remove(directory, { recursive: true }))
-          })
-          const held = Effect.suspend(() => {
-            placeholders.set(directory, (placeholders.get(directory) ?? 0) + 1)
-            return runAtEnd(release)
-          })
-          return made.pipe(
-            Effect.andThen(held),
-            // Somebody else was first, or nobody can make one here.
-            Effect.ignore,
-            Effect.andThen(WorkingTree.findRuleAt("read", directory))
+    return yield* WorkingTree.listRules(
+      tree,
+      { ...options, scan },
+      {
+        // Empty until the container ends, so that nothing can be put in its place.
+        reserved: (directory) =>
+          Effect.flatMap(WorkingTree.findRuleAt("read", directory), (found) => {
+            if (found.length > 0 && !placeholders.has(directory)) return Effect.succeed(found)
+            const made = found.length > 0 ? Effect.void : fs.makeDirectory(directory)
+            const release = Effect.suspend(() => {
+              const others = (placeholders.get(directory) ?? 1) - 1
+              if (others > 0) return Effect.sync(() => void placeholders.set(directory, others))
+              placeholders.delete(directory)
+              return Effect.flatMap(fs.readDirectory(directory), (names) =>
+                names.length > 0 ? Effect.void : fs.remove(directory, { recursive: true })
+              )
+            })
+            const held = Effect.suspend(() => {
+              placeholders.set(directory, (placeholders.get(directory) ?? 0) + 1)
+              return runAtEnd(release)
+            })
+            return made.pipe(
+              Effect.andThen(held),
+              // Somebody else was first, or nobody can make one here.
+              Effect.ignore,
+              Effect.andThen(WorkingTree.findRuleAt("read", directory))
+            )
+          }),
+        // Nothing can be mounted where nothing is: what a command makes there goes with the container.
+        absent: (file) =>
+          Effect.tap(WorkingTree.findRuleAt("read", file), (found) =>
+            found.length > 0 ? Effect.void : runAtEnd(fs.remove(file, { recursive: true, force: true }))
           )
-        }),
-      // Nothing can be mounted where nothing is: what a command makes there goes with the container.
-      absent: (file) =>
-        Effect.tap(WorkingTree.findRuleAt("read", file), (found) => found.length > 0 ? Effect.void : runAtEnd(fs.remove(file, { recursive: true, force: true })))
-    })
+      }
+    )
   })
 
-  const buildRunArguments = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
+  const buildRunArguments = Effect.fnUntraced(function* (tree: string, name: string, rules: ReadonlyArray<Rule>) {
     const { cpus, disk, memory, processes } = options.limits
-    const readable = (yield* Effect.forEach(options.readable, (directory) => WorkingTree.findRuleAt("read", directory))).flat()
-    const mounted = sortRules([...options.workspace === "mount" ? rules : [], ...readable])
+    const readable = (yield* Effect.forEach(options.readable, (directory) =>
+      WorkingTree.findRuleAt("read", directory)
+    )).flat()
+    const mounted = sortRules([...(options.workspace === "mount" ? rules : []), ...readable])
     return [
-      "run", "--interactive", "--rm", "--pull", "never", "--name", name,
-      "--label", `${ownerLabel}=${own ?? ""}`, "--label", `hermes.tree=${tree}`,
-      ...options.network === "none" ? ["--network", "none"] : [],
-      "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", String(processes),
-      ...memory === undefined ? [] : ["--memory", `${memory}m`, "--memory-swap", `${memory}m`],
-      ...cpus === undefined ? [] : ["--cpus", String(cpus)],
-      ...disk === undefined ? [] : ["--storage-opt", `size=${disk}m`],
-      ...options.user === "caller" && caller !== undefined ? ["--user", `${caller.uid}:${caller.gid}`] : [],
-      ...options.user === "caller" && engine.kind === "podman" && caller !== undefined && caller.uid !== 0 ? ["--userns", "keep-id"] : [],
-      ...engine.kind === "podman" && !options.extraArguments.includes("--ulimit") ? yield* readUlimits(fs) : [],
-      "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777",
-      "--env", `HOME=${containerHome}`,
-      ...options.isPersistent
-        ? yield* buildMount({ type: "volume", source: `hermes-home-${Digest.toHex(tree, 16)}`, target: containerHome }, false)
-        : ["--tmpfs", `${containerHome}:rw,exec,nosuid,nodev,mode=1777`],
+      "run",
+      "--interactive",
+      "--rm",
+      "--pull",
+      "never",
+      "--name",
+      name,
+      "--label",
+      `${ownerLabel}=${own ?? ""}`,
+      "--label",
+      `hermes.tree=${tree}`,
+      ...(options.network === "none" ? ["--network", "none"] : []),
+      "--cap-drop",
+      "ALL",
+      "--security-opt",
+      "no-new-privileges",
+      "--pids-limit",
+      String(processes),
+      ...(memory === undefined ? [] : ["--memory", `${memory}m`, "--memory-swap", `${memory}m`]),
+      ...(cpus === undefined ? [] : ["--cpus", String(cpus)]),
+      ...(disk === undefined ? [] : ["--storage-opt", `size=${disk}m`]),
+      ...(options.user === "caller" && caller !== undefined ? ["--user", `${caller.uid}:${caller.gid}`] : []),
+      ...(options.user === "caller" && engine.kind === "podman" && caller !== undefined && caller.uid !== 0
+        ? ["--userns", "keep-id"]
+        : []),
+      ...(engine.kind === "podman" && !options.extraArguments.includes("--ulimit") ? yield* readUlimits(fs) : []),
+      "--tmpfs",
+      "/tmp:rw,exec,nosuid,nodev,mode=1777",
+      "--env",
+      `HOME=${containerHome}`,
+      ...(options.isPersistent
+        ? yield* buildMount(
+            { type: "volume", source: `hermes-home-${Digest.toHex(tree, 16)}`, target: containerHome },
+            false
+          )
+        : ["--tmpfs", `${containerHome}:rw,exec,nosuid,nodev,mode=1777`]),
       ...(yield* Effect.forEach(new Map(mounted.map((rule) => [rule.path, rule])).values(), buildBind)).flat(),
-      ...yield* buildVolumeMounts(options.volumes),
+      ...(yield* buildVolumeMounts(options.volumes)),
       ...options.extraArguments,
-      "--entrypoint", "/bin/sh", options.imageOf?.(tree) ?? options.image
+      "--entrypoint",
+      "/bin/sh",
+      options.imageOf?.(tree) ?? options.image
     ]
   })
 
   /** Copies the tree into a container that runs. */
-  const copyTreeIn = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
-    const runChecked = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: Stream.Stream<Uint8Array, PlatformError>) {
+  const copyTreeIn = Effect.fnUntraced(function* (tree: string, name: string, rules: ReadonlyArray<Rule>) {
+    const runChecked = Effect.fnUntraced(function* (
+      args: ReadonlyArray<string>,
+      input?: Stream.Stream<Uint8Array, PlatformError>
+    ) {
       const { code, errors } = yield* callEngine(program, args, input)
-      if (code !== 0) return yield* RemoteEnvironment.makeUnreachableError(`the working tree could not be copied into the container: ${takeLastLine(errors)}`)
+      if (code !== 0)
+        return yield* RemoteEnvironment.makeUnreachableError(
+          `the working tree could not be copied into the container: ${takeLastLine(errors)}`
+        )
     })
     // Root may make the directory anywhere, and the user of the container everything in it.
-    yield* runChecked(["exec", "--user", "0:0", name, "/bin/sh", "-c", "mkdir -p \"$1\" && chmod 1777 \"$1\"", "sh", tree])
+    yield* runChecked(["exec", "--user", "0:0", name, "/bin/sh", "-c", 'mkdir -p "$1" && chmod 1777 "$1"', "sh", tree])
     const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => rule.path)
-    const names = (yield* fs.readDirectory(tree)).filter((entry) => !hidden.includes(path.join(tree, entry))).map((entry) => `./${entry}`)
+    const names = (yield* fs.readDirectory(tree))
+      .filter((entry) => !hidden.includes(path.join(tree, entry)))
+      .map((entry) => `./${entry}`)
     if (names.length === 0) return
     const tar = yield* TrustedPrograms.find("tar")
     const excluded = hidden.map((place) => `--exclude=./${path.relative(tree, place).replace(/[\\*?[\]]/g, "\\$&")}`)
     const words = ["-C", tree, ...excluded, "-cf", "-", "--", ...names]
     const archive = outer.spawn(ChildProcess.make(tar, words, { stdin: "ignore", stderr: "ignore" }))
-    yield* runChecked(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
+    yield* runChecked(
+      ["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"],
+      Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout))
+    )
   })
 
-  const start = Effect.fnUntraced(function*(key: string) {
+  const start = Effect.fnUntraced(function* (key: string) {
     const tree = key.slice(key.indexOf("\0") + 1)
     const rules = yield* findTreeRules(tree)
     const name = `hermes-${yield* Ids.makeHex(12)}`
@@ -384,13 +514,22 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const shell = yield* RemoteShell.open(outer, (script, words) =>
       ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], surroundings)
     ).pipe(
-      Effect.mapError(({ errors }) => RemoteEnvironment.makeUnreachableError(describeStartFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)))
+      Effect.mapError(({ errors }) =>
+        RemoteEnvironment.makeUnreachableError(
+          describeStartFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)
+        )
+      )
     )
     // A volume belongs to root, who may say that everybody in the container may write it.
-    if (options.isPersistent) yield* callEngine(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
+    if (options.isPersistent)
+      yield* callEngine(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
     if (options.workspace === "copy") yield* copyTreeIn(tree, name, rules)
     const client: RemoteShell.Client = (script, words) =>
-      ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], surroundings)
+      ChildProcess.make(
+        program,
+        ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words],
+        surroundings
+      )
     return { client, shell }
   }, Effect.provideContext(services))
 
@@ -403,10 +542,13 @@ export const make = Effect.fnUntraced(function*(options: Options) {
         ? { reason: "the container has no network", setting: "terminal.sandbox.network", isAsked: false }
         : undefined,
     reach: options.network,
-    key: Effect.gen(function*() {
+    key: Effect.gen(function* () {
       const directory = yield* CallDirectory
-      if (directory === undefined) return yield* RemoteEnvironment.makeUnreachableError("there is no working directory to start a container for")
-      const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => path.resolve(directory))
+      if (directory === undefined)
+        return yield* RemoteEnvironment.makeUnreachableError("there is no working directory to start a container for")
+      const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () =>
+        path.resolve(directory)
+      )
       return `${(yield* CallConversation) ?? ""}\0${tree}`
     }),
     start,
@@ -431,5 +573,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
 })
 
 /** {@link make} as a Layer; the containers end with it. */
-export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+export const layer = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Layer.effect(CommandEnvironment, make(options))

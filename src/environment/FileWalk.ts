@@ -18,9 +18,9 @@ import * as Stream from "effect/Stream"
 //
 // **Details**
 //
-// Comments, `!`, directories (`build/`), anchored patterns (`/dist`, `a/b`), `*`, `?`, `[…]` and `**` are understood; of
-// several rules that fit, the last one of the innermost file decides. `.git/info/exclude` and the global file are not
-// read.
+// Comments, `!`, directories (`build/`), anchored patterns (`/dist`, `a/b`), `*`, `?`, `[…]` and `**` are understood;
+// of several rules that fit, the last one of the innermost file decides. `.git/info/exclude` and the global file are
+// not read.
 
 interface Rule {
   readonly negated: boolean
@@ -61,14 +61,19 @@ const parseRule = (raw: string): Rule | undefined => {
 /** The rules of a file's text. */
 export const parse = (prefix: string, text: string): Rules => ({
   prefix,
-  rules: text.split(/\r?\n/).map(parseRule).filter((rule) => rule !== undefined)
+  rules: text
+    .split(/\r?\n/)
+    .map(parseRule)
+    .filter((rule) => rule !== undefined)
 })
 
 /** True when an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
 export const isIgnored = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
   for (const { prefix, rules } of levels.toReversed()) {
     // A file above the top sees the top's own path before the entry's.
-    const local = prefix.startsWith("../") ? prefix.slice(prefix.lastIndexOf("../") + 3) + path : path.slice(prefix.length)
+    const local = prefix.startsWith("../")
+      ? prefix.slice(prefix.lastIndexOf("../") + 3) + path
+      : path.slice(prefix.length)
     for (const { anchored, directoryOnly, fits, negated } of rules.toReversed()) {
       if ((directory || !directoryOnly) && fits(anchored ? local : name)) return !negated
     }
@@ -106,7 +111,7 @@ interface Pending {
 type Files = FileSystem.FileSystem | Path.Path
 
 /** The rules of the `.gitignore` in a directory, if it has one that can be read. */
-const readRulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
+const readRulesIn = Effect.fnUntraced(function* (directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(path.join(directory, ".gitignore")))
@@ -114,12 +119,11 @@ const readRulesIn = Effect.fnUntraced(function*(directory: string, prefix: strin
 })
 
 /** The rules above the top, outermost first, when it is inside a repository. */
-const readRulesAbove = Effect.fnUntraced(function*(top: string) {
+const readRulesAbove = Effect.fnUntraced(function* (top: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const levels: Array<Rules> = []
-  const isRepository = (directory: string) =>
-    Effect.orElseSucceed(fs.exists(path.join(directory, ".git")), () => false)
+  const isRepository = (directory: string) => Effect.orElseSucceed(fs.exists(path.join(directory, ".git")), () => false)
   for (let at = top; path.dirname(at) !== at; at = path.dirname(at)) {
     if (yield* isRepository(at)) return levels
     const above = path.dirname(at)
@@ -132,51 +136,56 @@ const readRulesAbove = Effect.fnUntraced(function*(top: string) {
 
 /** The files below `top`. */
 export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never, Files> =>
-  Stream.unwrap(Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    let looked = 0
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      let looked = 0
 
-    const expandDirectory = Effect.fnUntraced(function*({ entry, levels }: Pending) {
-      const read = yield* Effect.result(fs.readDirectoryEntries(entry.path))
-      if (read._tag === "Failure") {
-        tally.unreadable++
-        return []
+      const expandDirectory = Effect.fnUntraced(function* ({ entry, levels }: Pending) {
+        const read = yield* Effect.result(fs.readDirectoryEntries(entry.path))
+        if (read._tag === "Failure") {
+          tally.unreadable++
+          return []
+        }
+        const prefix = entry.relative === "" ? "" : `${entry.relative}/`
+        const own = read.success.some(({ name }) => name === ".gitignore")
+          ? yield* readRulesIn(entry.path, prefix)
+          : Option.none()
+        const inner = Option.isSome(own) ? [...levels, own.value] : levels
+        const pending: Array<Pending> = []
+        // Last name first: the end of the list is looked at next.
+        for (const { name, type } of Array.from(read.success).sort((a, b) => (a.name < b.name ? 1 : -1))) {
+          const directory = type === "Directory"
+          if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
+          const relative = prefix + name
+          if (isIgnored(inner, relative, name, directory)) continue
+          const link = type === "SymbolicLink"
+          pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
+        }
+        return pending
+      })
+
+      const root: Pending = {
+        entry: { path: top, relative: "", name: path.basename(top), link: false },
+        directory: true,
+        levels: yield* readRulesAbove(top)
       }
-      const prefix = entry.relative === "" ? "" : `${entry.relative}/`
-      const own = read.success.some(({ name }) => name === ".gitignore")
-        ? yield* readRulesIn(entry.path, prefix)
-        : Option.none()
-      const inner = Option.isSome(own) ? [...levels, own.value] : levels
-      const pending: Array<Pending> = []
-      // Last name first: the end of the list is looked at next.
-      for (const { name, type } of Array.from(read.success).sort((a, b) => a.name < b.name ? 1 : -1)) {
-        const directory = type === "Directory"
-        if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
-        const relative = prefix + name
-        if (isIgnored(inner, relative, name, directory)) continue
-        const link = type === "SymbolicLink"
-        pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
-      }
-      return pending
+      return Stream.paginate<Array<Pending>, Entry, never, Files>(
+        [root],
+        Effect.fnUntraced(function* (stack) {
+          const found: Array<Entry> = []
+          while (found.length === 0 && stack.length > 0 && looked < maxEntries) {
+            let next = stack.pop()
+            for (; next !== undefined && !next.directory; next = stack.pop()) found.push(next.entry)
+            if (next === undefined) break
+            const below = yield* expandDirectory(next)
+            looked += below.length
+            for (const each of below) stack.push(each)
+          }
+          if (looked >= maxEntries) tally.exhausted = true
+          return [found, stack.length === 0 || tally.exhausted ? Option.none() : Option.some(stack)] as const
+        })
+      )
     })
-
-    const root: Pending = {
-      entry: { path: top, relative: "", name: path.basename(top), link: false },
-      directory: true,
-      levels: yield* readRulesAbove(top)
-    }
-    return Stream.paginate<Array<Pending>, Entry, never, Files>([root], Effect.fnUntraced(function*(stack) {
-      const found: Array<Entry> = []
-      while (found.length === 0 && stack.length > 0 && looked < maxEntries) {
-        let next = stack.pop()
-        for (; next !== undefined && !next.directory; next = stack.pop()) found.push(next.entry)
-        if (next === undefined) break
-        const below = yield* expandDirectory(next)
-        looked += below.length
-        for (const each of below) stack.push(each)
-      }
-      if (looked >= maxEntries) tally.exhausted = true
-      return [found, stack.length === 0 || tally.exhausted ? Option.none() : Option.some(stack)] as const
-    }))
-  }))
+  )

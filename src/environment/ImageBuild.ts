@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * An image is named by the contents of its directory, so that it is built once; the engine keeps it. The build has the network that the engine
- * gives. A build that fails says the end of its log.
+ * An image is named by the contents of its directory, so that it is built once; the engine keeps it. The build has the
+ * network that the engine gives. A build that fails says the end of its log.
  *
  * **Gotchas**
  *
@@ -34,10 +34,11 @@ type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const logChars = 1500
 
-const makeBuildError = (directory: string, reason: string): ConfigError => new ConfigError({ path: "image", message: `the image of ${directory} cannot be built: ${reason}` })
+const makeBuildError = (directory: string, reason: string): ConfigError =>
+  new ConfigError({ path: "image", message: `the image of ${directory} cannot be built: ${reason}` })
 
 /** Paths of the files below a directory that are given to the build, in order. */
-const listFiles = Effect.fnUntraced(function*({ directory, without }: Build) {
+const listFiles = Effect.fnUntraced(function* ({ directory, without }: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const names = (yield* fs.readDirectory(directory, { recursive: true })).toSorted()
@@ -45,7 +46,7 @@ const listFiles = Effect.fnUntraced(function*({ directory, without }: Build) {
 })
 
 /** Copies what the build is given, and names it. */
-const copyContext = Effect.fnUntraced(function*(build: Build) {
+const copyContext = Effect.fnUntraced(function* (build: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const context = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-build-" })
@@ -64,31 +65,46 @@ const copyContext = Effect.fnUntraced(function*(build: Build) {
 })
 
 /** Builds the image of a directory, unless the engine has it, and returns its name. */
-export const build = Effect.fn("ImageBuild.build")(function*(binary: string | undefined, given: Build): Effect.fn.Return<string, ConfigError, Needs> {
+export const build = Effect.fn("ImageBuild.build")(function* (
+  binary: string | undefined,
+  given: Build
+): Effect.fn.Return<string, ConfigError, Needs> {
   const { directory, seconds } = given
   const { program } = yield* Container.findEngine(binary)
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const { context, image } = yield* copyContext(given)
     if ((yield* Container.callEngine(program, ["image", "inspect", "--format", "ok", image])).code === 0) return image
-    const { code, errors, output } = yield* Effect.timeoutOrElse(Container.callEngine(program, ["build", "--tag", image, context]), {
-      duration: Duration.seconds(seconds),
-      orElse: () => Effect.fail(makeBuildError(directory, `it took longer than ${seconds} s`))
-    })
+    const { code, errors, output } = yield* Effect.timeoutOrElse(
+      Container.callEngine(program, ["build", "--tag", image, context]),
+      {
+        duration: Duration.seconds(seconds),
+        orElse: () => Effect.fail(makeBuildError(directory, `it took longer than ${seconds} s`))
+      }
+    )
     if (code === 0) return image
-    return yield* makeBuildError(directory, `\`${program} build\` ended with exit code ${code}\n${TextCut.takeTail(`${output}\n${errors}`.trim(), logChars)}`)
-  }).pipe(Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeBuildError(directory, message))))
+    return yield* makeBuildError(
+      directory,
+      `\`${program} build\` ended with exit code ${code}\n${TextCut.takeTail(`${output}\n${errors}`.trim(), logChars)}`
+    )
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeBuildError(directory, message)))
+  )
 })
 
-/** A directory of an image on this machine, for as long as the scope lives; empty where the image has none of that name. */
-export const extractContents = Effect.fn("ImageBuild.contentsOf")(function*(
+/**
+ * A directory of an image on this machine, for as long as the scope lives; empty where the image has none of that name.
+ */
+export const extractContents = Effect.fn("ImageBuild.contentsOf")(function* (
   binary: string | undefined,
   image: string,
   path: string
 ): Effect.fn.Return<string, ConfigError, Needs | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const { program } = yield* Container.findEngine(binary)
-  const makeReadError = (reason: string) => new ConfigError({ path: "image", message: `${path} of the image ${image} cannot be read: ${reason}` })
-  return yield* Effect.gen(function*() {
+  const makeReadError = (reason: string) =>
+    new ConfigError({ path: "image", message: `${path} of the image ${image} cannot be read: ${reason}` })
+  return yield* Effect.gen(function* () {
     const to = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-image-" })
     const made = yield* Container.callEngine(program, ["create", "--pull", "never", image, "sh"])
     if (made.code !== 0) return yield* makeReadError(Container.takeLastLine(made.errors))
@@ -96,7 +112,8 @@ export const extractContents = Effect.fn("ImageBuild.contentsOf")(function*(
       Container.callEngine(program, ["cp", `${made.output}:${path === "/" ? "" : path}/.`, to]),
       Effect.ignore(Container.callEngine(program, ["rm", "--force", "--volumes", made.output]))
     )
-    if (copied.code !== 0 && !/could not find the file|no such file|could not be found/i.test(copied.errors)) return yield* makeReadError(Container.takeLastLine(copied.errors))
+    if (copied.code !== 0 && !/could not find the file|no such file|could not be found/i.test(copied.errors))
+      return yield* makeReadError(Container.takeLastLine(copied.errors))
     return to
   }).pipe(Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeReadError(message))))
 })

@@ -16,9 +16,27 @@ const wholeDirectories = [".cursor", ".devcontainer", ".githooks", ".hermes", ".
 const agentDirectories = [".claude", ".codex", ".gemini"]
 
 const files = [
-  ".devcontainer.json", ".envrc", ".exrc", ".gitmodules", ".lefthook.yaml", ".lefthook.yml", ".mcp.json",
-  ".mise.toml", ".npmrc", ".nvim.lua", ".nvimrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".vimrc", ".yarnrc",
-  ".yarnrc.yml", "lefthook-local.yaml", "lefthook-local.yml", "lefthook.yaml", "lefthook.yml", "mise.toml"
+  ".devcontainer.json",
+  ".envrc",
+  ".exrc",
+  ".gitmodules",
+  ".lefthook.yaml",
+  ".lefthook.yml",
+  ".mcp.json",
+  ".mise.toml",
+  ".npmrc",
+  ".nvim.lua",
+  ".nvimrc",
+  ".pnpmfile.cjs",
+  ".pre-commit-config.yaml",
+  ".vimrc",
+  ".yarnrc",
+  ".yarnrc.yml",
+  "lefthook-local.yaml",
+  "lefthook-local.yml",
+  "lefthook.yaml",
+  "lefthook.yml",
+  "mise.toml"
 ]
 
 const names: ReadonlySet<string> = new Set([...wholeDirectories, ...files])
@@ -35,7 +53,7 @@ export const isAgentDirectory = (name: string): boolean => agentNames.has(name.t
 /** True when a name in a directory is a file or a directory from which something runs later. */
 export const isLaterName = (name: string, directory: string): boolean =>
   names.has(name.toLowerCase()) ||
-  isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name)
+  (isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name))
 
 /** True when a path lies at or below such a file or directory. */
 export const isLaterPath = (path: string): boolean => {

@@ -1,11 +1,13 @@
 /**
- * Files that the words of a command name, read before it runs: what is in them, so that they can be put back, and what of them cannot be kept.
+ * Files that the words of a command name, read before it runs: what is in them, so that they can be put back, and what
+ * of them cannot be kept.
  *
  * **Details**
  *
- * All that stands below a place counts, whatever `.gitignore` says of it, empty directories too. Bounds hold for one command: files, bytes,
- * bytes of a file. What does not fit is a gap, named with its size. Directories that a build or an installation makes again (`node_modules`;
- * `dist` and its kin where `.gitignore` names them) are kept where they fit, and are no gap where they do not.
+ * All that stands below a place counts, whatever `.gitignore` says of it, empty directories too. Bounds hold for one
+ * command: files, bytes, bytes of a file. What does not fit is a gap, named with its size. Directories that a build or
+ * an installation makes again (`node_modules`; `dist` and its kin where `.gitignore` names them) are kept where they
+ * fit, and are no gap where they do not.
  *
  * **Gotchas**
  *
@@ -18,7 +20,10 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Glob from "../domain/Glob.ts"
 
-/** A file at one moment. `content` is that of a link: its target; of an empty directory nothing; undefined where it is not kept. */
+/**
+ * A file at one moment. `content` is that of a link: its target; of an empty directory nothing; undefined where it is
+ * not kept.
+ */
 export interface FileState {
   readonly type: "file" | "link" | "directory"
   readonly mode: number
@@ -86,16 +91,59 @@ const maxFileBytes = 10 * 1024 * 1024
 export const maxCounted = 20_000
 
 /** Directories whose names say that a tool makes them again. */
-const fetched = new Set(["node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".parcel-cache", ".turbo", ".gradle", ".next", ".nuxt", ".svelte-kit", ".nyc_output"])
+const fetched = new Set([
+  "node_modules",
+  "bower_components",
+  "__pycache__",
+  ".venv",
+  ".tox",
+  ".pytest_cache",
+  ".mypy_cache",
+  ".ruff_cache",
+  ".parcel-cache",
+  ".turbo",
+  ".gradle",
+  ".next",
+  ".nuxt",
+  ".svelte-kit",
+  ".nyc_output"
+])
 /** Directories of which that is true where `.gitignore` names them. */
-const built = new Set(["dist", "build", "out", "target", "coverage", "bin", "obj", ".cache", ".output", "_build", "venv", "vendor", "storybook-static"])
+const built = new Set([
+  "dist",
+  "build",
+  "out",
+  "target",
+  "coverage",
+  "bin",
+  "obj",
+  ".cache",
+  ".output",
+  "_build",
+  "venv",
+  "vendor",
+  "storybook-static"
+])
 
 const temporary = ["/tmp", "/var/tmp"]
 
 /** Names in a repository of git, one of each kind. */
-const gitNames = ["HEAD", "config", "index", "packed-refs", "description", "exclude", "main", "objects", "pack-0a.pack", "pack-0a.idx", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"]
+const gitNames = [
+  "HEAD",
+  "config",
+  "index",
+  "packed-refs",
+  "description",
+  "exclude",
+  "main",
+  "objects",
+  "pack-0a.pack",
+  "pack-0a.idx",
+  "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+]
 
-const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(root === "/" ? root : `${root}/`)
+const isWithin = (path: string, root: string): boolean =>
+  path === root || path.startsWith(root === "/" ? root : `${root}/`)
 
 /** A size for people. */
 const formatSize = (bytes: number): string => {
@@ -107,9 +155,15 @@ const formatSize = (bytes: number): string => {
 const isMatching = (pattern: string, name: string): boolean => Glob.isMatch(pattern.replace(/\[[^\]]*\]?/g, "*"), name)
 
 /** The state of a file now. */
-const readState = Effect.fnUntraced(function*(file: string): Effect.fn.Return<FileState | undefined, PlatformError, FileSystem.FileSystem> {
+const readState = Effect.fnUntraced(function* (
+  file: string
+): Effect.fn.Return<FileState | undefined, PlatformError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
-  const info = yield* Effect.catchIf(fs.lstat(file), ({ reason: { _tag } }) => _tag === "NotFound" || _tag === "BadResource", () => Effect.undefined)
+  const info = yield* Effect.catchIf(
+    fs.lstat(file),
+    ({ reason: { _tag } }) => _tag === "NotFound" || _tag === "BadResource",
+    () => Effect.undefined
+  )
   if (info === undefined) return undefined
   const mode = info.mode & 0o777
   if (info.type === "SymbolicLink") {
@@ -118,11 +172,16 @@ const readState = Effect.fnUntraced(function*(file: string): Effect.fn.Return<Fi
   }
   if (info.type === "Directory") return { type: "directory", mode, size: 0, content: new Uint8Array(0) }
   const size = Number(info.size)
-  return { type: "file", mode, size, content: info.type === "File" && size <= maxFileBytes ? yield* fs.readFile(file) : undefined }
+  return {
+    type: "file",
+    mode,
+    size,
+    content: info.type === "File" && size <= maxFileBytes ? yield* fs.readFile(file) : undefined
+  }
 })
 
 /** Reads what stands at some places. */
-export const read = Effect.fnUntraced(function*(
+export const read = Effect.fnUntraced(function* (
   places: ReadonlyArray<NamedPlace>,
   { counted, cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
 ): Effect.fn.Return<NamedContents, never, FileSystem.FileSystem | Path.Path> {
@@ -134,22 +193,30 @@ export const read = Effect.fnUntraced(function*(
   let bytes = 0
 
   const toRelative = (file: string): string => path.relative(tree, file)
-  const withHome = (text: string): string => home === undefined ? text : text.replace(/^~(?=\/|$)/, home)
+  const withHome = (text: string): string => (home === undefined ? text : text.replace(/^~(?=\/|$)/, home))
 
   /** Directories and files that a path means from a directory on, links on the way followed. */
-  const resolvePaths = Effect.fnUntraced(function*(start: string, text: string, isPattern: boolean): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
+  const resolvePaths = Effect.fnUntraced(function* (
+    start: string,
+    text: string,
+    isPattern: boolean
+  ): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
     let found: ReadonlyArray<string> = [yield* fs.realPath(start)]
     const parts = text.split("/").filter((part) => part !== "" && part !== ".")
     for (const [index, part] of parts.entries()) {
       const next: Array<string> = []
       for (const at of found) {
-        const names = isPattern && /[*?[]/.test(part)
-          ? (yield* Effect.orElseSucceed(fs.readDirectory(at), () => [])).filter((name) => (!name.startsWith(".") || part.startsWith(".")) && isMatching(part, name))
-          : []
+        const names =
+          isPattern && /[*?[]/.test(part)
+            ? (yield* Effect.orElseSucceed(fs.readDirectory(at), () => [])).filter(
+                (name) => (!name.startsWith(".") || part.startsWith(".")) && isMatching(part, name)
+              )
+            : []
         for (const name of new Set([...names, part])) {
           const child = path.join(at, name)
           // A link that is named itself is what goes.
-          const real = index === parts.length - 1 && part !== ".." ? Effect.as(fs.lstat(child), child) : fs.realPath(child)
+          const real =
+            index === parts.length - 1 && part !== ".." ? Effect.as(fs.lstat(child), child) : fs.realPath(child)
           const there = yield* Effect.option(real)
           if (Option.isSome(there)) next.push(there.value)
         }
@@ -159,59 +226,91 @@ export const read = Effect.fnUntraced(function*(
     return found
   })
 
-  /** Files that a place means; where its line changes the directory, also what it would mean without that, as `cd` may fail. */
-  const resolvePlace = Effect.fnUntraced(function*({ directory, isPattern = false, path: given }: NamedPlace): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
+  /**
+   * Files that a place means; where its line changes the directory, also what it would mean without that, as `cd` may
+   * fail.
+   */
+  const resolvePlace = Effect.fnUntraced(function* ({
+    directory,
+    isPattern = false,
+    path: given
+  }: NamedPlace): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
     const text = withHome(given)
     if (text.startsWith("/")) return yield* resolvePaths("/", text, isPattern)
     if (directory === undefined) return yield* resolvePaths(cwd, text, isPattern)
     const found = yield* resolvePaths(path.resolve(cwd, withHome(directory)), text, isPattern)
-    return [...new Set([...found, ...(yield* resolvePaths(cwd, text, isPattern)).filter((file) => isWithin(file, tree) && file !== tree)])]
+    return [
+      ...new Set([
+        ...found,
+        ...(yield* resolvePaths(cwd, text, isPattern)).filter((file) => isWithin(file, tree) && file !== tree)
+      ])
+    ]
   })
 
   /** Keeps one file, or says why it cannot be. */
-  const storeFile = Effect.fnUntraced(function*(file: string, into: Map<string, FileState>, tally: { files: number; bytes: number }): Effect.fn.Return<void, PlatformError> {
+  const storeFile = Effect.fnUntraced(function* (
+    file: string,
+    into: Map<string, FileState>,
+    tally: { files: number; bytes: number }
+  ): Effect.fn.Return<void, PlatformError> {
     const { size } = yield* fs.lstat(file)
     tally.files++
     tally.bytes += Number(size)
     if (isHidden(toRelative(file))) return void gaps.add(`${toRelative(file)} (it may hold credentials)`)
-    if (files.size + into.size >= maxFiles || bytes + tally.bytes > maxBytes && Number(size) <= maxFileBytes) return
+    if (files.size + into.size >= maxFiles || (bytes + tally.bytes > maxBytes && Number(size) <= maxFileBytes)) return
     const state = yield* Effect.provideService(readState(file), FileSystem.FileSystem, fs)
     if (state === undefined) return
-    if (state.content === undefined) gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "it is no regular file"})`)
+    if (state.content === undefined)
+      gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "it is no regular file"})`)
     else into.set(file, state)
   })
 
   /** Keeps all below a path; what is made again by a tool waits, where `later` is given. */
-  const storeTree = (file: string, name: string | undefined, into: Map<string, FileState>, tally: { files: number; bytes: number }, later: Set<string> | undefined): Effect.Effect<void, PlatformError> =>
-    Effect.gen(function*() {
+  const storeTree = (
+    file: string,
+    name: string | undefined,
+    into: Map<string, FileState>,
+    tally: { files: number; bytes: number },
+    later: Set<string> | undefined
+  ): Effect.Effect<void, PlatformError> =>
+    Effect.gen(function* () {
       if (tally.files > counted) return
       const own = path.basename(file)
       const info = yield* fs.lstat(file)
       const isMeant = name === undefined || isMatching(name, own)
       if (info.type !== "Directory") return isMeant ? yield* storeFile(file, into, tally) : undefined
       if (own === ".git") {
-        if (isMeant || name !== undefined && gitNames.some((each) => isMatching(name, each))) gaps.add(`${toRelative(file)} (a repository of git)`)
+        if (isMeant || (name !== undefined && gitNames.some((each) => isMatching(name, each))))
+          gaps.add(`${toRelative(file)} (a repository of git)`)
         return
       }
-      if (later !== undefined && (fetched.has(own) || built.has(own) && (yield* isIgnored(toRelative(file))))) return void (isMeant && later.add(file))
+      if (later !== undefined && (fetched.has(own) || (built.has(own) && (yield* isIgnored(toRelative(file))))))
+        return void (isMeant && later.add(file))
       const names = yield* fs.readDirectory(file)
       if (names.length === 0 && isMeant) return yield* storeFile(file, into, tally)
       for (const each of names) yield* storeTree(path.join(file, each), isMeant ? undefined : name, into, tally, later)
     })
 
-  const storePlace = Effect.fnUntraced(function*(given: NamedPlace): Effect.fn.Return<void, PlatformError> {
+  const storePlace = Effect.fnUntraced(function* (given: NamedPlace): Effect.fn.Return<void, PlatformError> {
     const { listing } = given
     // Changes are lost in all of a repository.
     // Another home, or one that is not known.
-    if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~"))) return void gaps.add(`${given.path} (outside of the working tree)`)
+    if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~")))
+      return void gaps.add(`${given.path} (outside of the working tree)`)
     const starts = listing === "changed" ? [tree] : yield* resolvePlace(given)
-    const listGitPlaces = (start: string) => listing === undefined ? Effect.succeed([start]) : Effect.map(listed(listing, start), (names) => {
-      if (names === undefined) gaps.add("files that git does not list")
-      return (names ?? []).map((name) => path.join(tree, name))
-    })
-    const roots = (yield* Effect.forEach(starts, (start) => listing === undefined || isWithin(start, tree) ? listGitPlaces(start) : Effect.succeed([start]))).flat()
+    const listGitPlaces = (start: string) =>
+      listing === undefined
+        ? Effect.succeed([start])
+        : Effect.map(listed(listing, start), (names) => {
+            if (names === undefined) gaps.add("files that git does not list")
+            return (names ?? []).map((name) => path.join(tree, name))
+          })
+    const roots = (yield* Effect.forEach(starts, (start) =>
+      listing === undefined || isWithin(start, tree) ? listGitPlaces(start) : Effect.succeed([start])
+    )).flat()
     for (const root of roots) {
-      const isNested = listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
+      const isNested =
+        listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
       // git leaves them alone.
       if (isNested || !(yield* Effect.orElseSucceed(Effect.as(fs.lstat(root), true), () => false))) continue
       const part = toRelative(root)
@@ -225,7 +324,10 @@ export const read = Effect.fnUntraced(function*(
         const kept = new Map<string, FileState>()
         yield* storeTree(root, given.name, kept, tally, disposable)
         const isWhole = files.size + tally.files <= maxFiles && bytes + tally.bytes <= maxBytes
-        if (!isWhole) gaps.add(`${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`)
+        if (!isWhole)
+          gaps.add(
+            `${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`
+          )
         else bytes += tally.bytes
         for (const [file, state] of kept) files.set(file, state)
       }
@@ -233,7 +335,9 @@ export const read = Effect.fnUntraced(function*(
   })
 
   for (const each of places) {
-    yield* Effect.catch(storePlace(each), ({ reason }) => Effect.sync(() => void gaps.add(`${each.path} (${reason.description ?? reason._tag})`)))
+    yield* Effect.catch(storePlace(each), ({ reason }) =>
+      Effect.sync(() => void gaps.add(`${each.path} (${reason.description ?? reason._tag})`))
+    )
   }
   const rebuilt: Array<string> = []
   for (const root of disposable) {
@@ -253,11 +357,19 @@ export const read = Effect.fnUntraced(function*(
 })
 
 const isSame = (one: FileState, other: FileState | undefined): boolean =>
-  other !== undefined && one.type === other.type && one.mode === other.mode && one.size === other.size &&
-  (one.content === other.content || one.content !== undefined && other.content !== undefined && one.content.every((byte, index) => byte === other.content?.[index]))
+  other !== undefined &&
+  one.type === other.type &&
+  one.mode === other.mode &&
+  one.size === other.size &&
+  (one.content === other.content ||
+    (one.content !== undefined &&
+      other.content !== undefined &&
+      one.content.every((byte, index) => byte === other.content?.[index])))
 
 /** Those of some files that are other ones now. */
-export const findChanges = Effect.fnUntraced(function*(files: NamedContents["files"]): Effect.fn.Return<ReadonlyArray<ChangedFile>, never, FileSystem.FileSystem> {
+export const findChanges = Effect.fnUntraced(function* (
+  files: NamedContents["files"]
+): Effect.fn.Return<ReadonlyArray<ChangedFile>, never, FileSystem.FileSystem> {
   const changes: Array<ChangedFile> = []
   for (const [path, before] of files) {
     const after = yield* Effect.orElseSucceed(readState(path), () => before)

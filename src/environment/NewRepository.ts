@@ -3,13 +3,15 @@
  *
  * **Details**
  *
- * The command finds an empty `.git` of its own, in a directory that no other command sees. When it has ended with all that it started,
- * what git needs is copied to the tree: objects, references, the index, and of the configuration the lines that name no program. Hooks
- * but for samples, links, and files that lead git elsewhere stay behind. From then on the rules of {@link WorkingTree} keep it.
+ * The command finds an empty `.git` of its own, in a directory that no other command sees. When it has ended with all
+ * that it started, what git needs is copied to the tree: objects, references, the index, and of the configuration the
+ * lines that name no program. Hooks but for samples, links, and files that lead git elsewhere stay behind. From then on
+ * the rules of {@link WorkingTree} keep it.
  *
  * **Gotchas**
  *
- * A process that ran before goes on seeing none. Of two commands that make one at the same time the first to end counts.
+ * A process that ran before goes on seeing none. Of two commands that make one at the same time the first to end
+ * counts.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -27,56 +29,93 @@ const lines =
 /** The lines of a configuration that name no program. */
 export const filterSettings = (config: string): string => {
   let isKept = false
-  return config.split("\n").filter((line) => {
-    if (/^\s*\[/.test(line)) isKept = sections.test(line)
-    return isKept && (sections.test(line) || lines.test(line))
-  }).join("\n") + "\n"
+  return (
+    config
+      .split("\n")
+      .filter((line) => {
+        if (/^\s*\[/.test(line)) isKept = sections.test(line)
+        return isKept && (sections.test(line) || lines.test(line))
+      })
+      .join("\n") + "\n"
+  )
 }
 
 /** Files that lead git to others, and repositories kept in this one. */
-const elsewhere = new Set(["config", "config.worktree", "commondir", "gitdir", "modules", "worktrees", "objects/info/alternates", "objects/info/http-alternates"])
+const elsewhere = new Set([
+  "config",
+  "config.worktree",
+  "commondir",
+  "gitdir",
+  "modules",
+  "worktrees",
+  "objects/info/alternates",
+  "objects/info/http-alternates"
+])
 
-const isKept = (name: string): boolean => !elsewhere.has(name) && (!name.startsWith("hooks/") || /^hooks\/[\w-]+\.sample$/.test(name))
+const isKept = (name: string): boolean =>
+  !elsewhere.has(name) && (!name.startsWith("hooks/") || /^hooks\/[\w-]+\.sample$/.test(name))
 
 /** Copies plain files and directories; no link is followed. */
 const copyRepository = (fs: FileSystem.FileSystem, path: Path.Path, from: string, to: string) => {
-  const copyEntry = (name: string): Effect.Effect<void, PlatformError> => Effect.gen(function*() {
-    const [source, target] = [path.join(from, name), path.join(to, name)]
-    const { type } = yield* fs.lstat(source)
-    if (type === "File") return yield* fs.copyFile(source, target)
-    if (type !== "Directory") return
-    if (name !== "") yield* fs.makeDirectory(target)
-    const inside = (yield* fs.readDirectory(source)).map((entry) => path.join(name, entry)).filter(isKept)
-    yield* Effect.forEach(inside, copyEntry, { concurrency: 8, discard: true })
-  })
+  const copyEntry = (name: string): Effect.Effect<void, PlatformError> =>
+    Effect.gen(function* () {
+      const [source, target] = [path.join(from, name), path.join(to, name)]
+      const { type } = yield* fs.lstat(source)
+      if (type === "File") return yield* fs.copyFile(source, target)
+      if (type !== "Directory") return
+      if (name !== "") yield* fs.makeDirectory(target)
+      const inside = (yield* fs.readDirectory(source)).map((entry) => path.join(name, entry)).filter(isKept)
+      yield* Effect.forEach(inside, copyEntry, { concurrency: 8, discard: true })
+    })
   return copyEntry("")
 }
 
 /** Puts a repository that a command made into its place, unless another is there. */
-const placeRepository = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: Path.Path, made: string, place: string) {
-  const parts = yield* Effect.forEach(["HEAD", "config", "objects"], (name) => Effect.map(Effect.option(fs.lstat(path.join(made, name))), (found) => found._tag === "Some" ? found.value.type : "none"))
+const placeRepository = Effect.fnUntraced(function* (
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  made: string,
+  place: string
+) {
+  const parts = yield* Effect.forEach(["HEAD", "config", "objects"], (name) =>
+    Effect.map(Effect.option(fs.lstat(path.join(made, name))), (found) =>
+      found._tag === "Some" ? found.value.type : "none"
+    )
+  )
   if (parts.join() !== "File,File,Directory" || (yield* fs.readDirectory(place)).length > 0) return
   yield* copyRepository(fs, path, made, place)
   // Last: a directory without one is no repository.
-  yield* fs.writeFileString(path.join(place, "config"), filterSettings(yield* fs.readFileString(path.join(made, "config"))))
+  yield* fs.writeFileString(
+    path.join(place, "config"),
+    filterSettings(yield* fs.readFileString(path.join(made, "config")))
+  )
 })
 
 /**
- * The rules for one command, in whose scope it runs: an empty `.git` that cannot be written is one of its own. `forget` is run when a
- * repository was made.
+ * The rules for one command, in whose scope it runs: an empty `.git` that cannot be written is one of its own. `forget`
+ * is run when a repository was made.
  */
-export const prepareRules = Effect.fnUntraced(function*(
+export const prepareRules = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
   rules: ReadonlyArray<Rule>,
   { base, forget }: { readonly base: string; readonly forget: Effect.Effect<void> }
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, Scope.Scope> {
-  const place = rules.find(({ allows, isAbsent, isFile, path: at, source }) => allows === "read" && isAbsent !== true && isFile !== true && source === undefined && path.basename(at) === ".git")
+  const place = rules.find(
+    ({ allows, isAbsent, isFile, path: at, source }) =>
+      allows === "read" && isAbsent !== true && isFile !== true && source === undefined && path.basename(at) === ".git"
+  )
   if (place === undefined || (yield* fs.readDirectory(place.path)).length > 0) return rules
   const made = yield* fs.makeTempDirectoryScoped({ directory: base, prefix: "git-" })
-  yield* Effect.addFinalizer(() => placeRepository(fs, path, made, place.path).pipe(
-    Effect.andThen(forget),
-    Effect.catch(({ message }) => Effect.logWarning(`the repository that a command made in ${path.dirname(place.path)} was not kept whole: ${message}`))
-  ))
-  return rules.map((rule): Rule => rule === place ? { ...rule, allows: "write", source: made } : rule)
+  yield* Effect.addFinalizer(() =>
+    placeRepository(fs, path, made, place.path).pipe(
+      Effect.andThen(forget),
+      Effect.catch(({ message }) =>
+        Effect.logWarning(
+          `the repository that a command made in ${path.dirname(place.path)} was not kept whole: ${message}`
+        )
+      )
+    )
+  )
+  return rules.map((rule): Rule => (rule === place ? { ...rule, allows: "write", source: made } : rule))
 })

@@ -1,11 +1,11 @@
 /**
- * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are carried inside, each by
- * a process of its own that ends with it.
+ * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are
+ * carried inside, each by a process of its own that ends with it.
  *
  * **Details**
  *
- * The number is that of the port inside where it is free here, else any. Nothing has to listen inside yet: a connection that nobody takes
- * there is closed.
+ * The number is that of the port inside where it is free here, else any. Nothing has to listen inside yet: a connection
+ * that nobody takes there is closed.
  *
  * **Gotchas**
  *
@@ -30,25 +30,32 @@ const makePortError = (port: number, description: string): PlatformError =>
 
 /** Fails for a number that is no port. */
 export const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
-  Number.isInteger(port) && port > 0 && port < 65_536 ? Effect.void : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
+  Number.isInteger(port) && port > 0 && port < 65_536
+    ? Effect.void
+    : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
 
 /** A port of an environment that has the network of this machine. */
-export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> => Effect.as(checkPort(port), { host: "localhost", port })
+export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
+  Effect.as(checkPort(port), { host: "localhost", port })
 
 /** Carries connections by processes whose standard streams are those of a connection inside. */
 export const carryConnections = (
   port: number,
   bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
 ): Effect.Effect<Address, PlatformError, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     yield* checkPort(port)
     const serveConnection = ({ input, output }: LoopbackPort.Connection) =>
-      Effect.scoped(Effect.gen(function*() {
-        const handle = yield* bridge
-        yield* Effect.forkScoped(Effect.ignore(Stream.run(input, handle.stdin)))
-        yield* Stream.run(handle.stdout, output)
-      })).pipe(Effect.catch((error) => Effect.logDebug("a connection to a port of the environment ended", error)))
-    const own = yield* Effect.mapError(LoopbackPort.listen(port, serveConnection), (message) => makePortError(port, message))
+      Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* bridge
+          yield* Effect.forkScoped(Effect.ignore(Stream.run(input, handle.stdin)))
+          yield* Stream.run(handle.stdout, output)
+        })
+      ).pipe(Effect.catch((error) => Effect.logDebug("a connection to a port of the environment ended", error)))
+    const own = yield* Effect.mapError(LoopbackPort.listen(port, serveConnection), (message) =>
+      makePortError(port, message)
+    )
     return { host: "127.0.0.1", port: own }
   })
 

@@ -1,17 +1,17 @@
 /**
- * Gives a command a terminal of its own, by a program that the environment has: `script` of util-linux, `script` of BSD and macOS, or
- * `python3`.
+ * Gives a command a terminal of its own, by a program that the environment has: `script` of util-linux, `script` of BSD
+ * and macOS, or `python3`.
  *
  * **Details**
  *
- * The terminal has a set size and ends a line of output by a newline alone. What is written to the program's standard input is typed
- * on it, and the end of that input is typed as Ctrl-D. The exit code is that of the command, 128 + the number for one that a signal
- * ended.
+ * The terminal has a set size and ends a line of output by a newline alone. What is written to the program's standard
+ * input is typed on it, and the end of that input is typed as Ctrl-D. The exit code is that of the command, 128 + the
+ * number for one that a signal ended.
  *
  * **Gotchas**
  *
- * Standard error is the terminal too. Input is echoed. Ctrl-D ends the input of one reader, and only at the beginning of a line: a
- * second reader waits for what nobody types.
+ * Standard error is the terminal too. Input is echoed. Ctrl-D ends the input of one reader, and only at the beginning
+ * of a line: a second reader waits for what nobody types.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -46,22 +46,27 @@ const python = [
 
 /** Commands of a shell that run the script `$0` of `/bin/sh` on a terminal. */
 const commands: Readonly<Record<Maker, string>> = {
-  "util-linux": "script -qec \"$0\" /dev/null",
-  bsd: "script -q /dev/null /bin/sh -c \"$0\"",
+  "util-linux": 'script -qec "$0" /dev/null',
+  bsd: 'script -q /dev/null /bin/sh -c "$0"',
   python3: `python3 -c ${quoteWord(python)} /bin/sh -c "$0"`
 }
 
 /** `script` runs its command by the user's shell, which may be one of another language. */
-const plainShell = "export HERMES_USER_SHELL=\"${SHELL-}\" SHELL=/bin/sh"
+const plainShell = 'export HERMES_USER_SHELL="${SHELL-}" SHELL=/bin/sh'
 
 /** Arguments of `/bin/sh` that run a command line by a shell (an absolute path) on a terminal. Pure. */
-export const buildShellArguments = (maker: Maker, shell: string, command: string, { columns, rows }: Size = defaultSize): ReadonlyArray<string> => [
+export const buildShellArguments = (
+  maker: Maker,
+  shell: string,
+  command: string,
+  { columns, rows }: Size = defaultSize
+): ReadonlyArray<string> => [
   "-c",
   `${plainShell}; exec ${commands[maker]} 2>&1`,
   [
     `stty rows ${rows} cols ${columns} -onlcr`,
-    "SHELL=$HERMES_USER_SHELL; [ -n \"$SHELL\" ] || unset SHELL; unset HERMES_USER_SHELL LINES COLUMNS",
-    "export TERM=\"${TERM:-xterm}\"",
+    'SHELL=$HERMES_USER_SHELL; [ -n "$SHELL" ] || unset SHELL; unset HERMES_USER_SHELL LINES COLUMNS',
+    'export TERM="${TERM:-xterm}"',
     `exec ${quoteWord(shell)} -c ${quoteWord(command)}`
   ].join("\n")
 ]
@@ -76,22 +81,25 @@ const trial = [
 const triedWithin = "20 seconds"
 
 /**
- * Finds the program that makes terminals in the environment of the spawner; undefined where there is none. `options` are those of the
- * command that it is for: directory and variables.
+ * Finds the program that makes terminals in the environment of the spawner; undefined where there is none. `options`
+ * are those of the command that it is for: directory and variables.
  */
-export const findMaker = (
-  { cwd, env }: Pick<ChildProcess.CommandOptions, "cwd" | "env">
-): Effect.Effect<Maker | undefined, never, ChildProcessSpawner> =>
-  Effect.gen(function*() {
+export const findMaker = ({
+  cwd,
+  env
+}: Pick<ChildProcess.CommandOptions, "cwd" | "env">): Effect.Effect<Maker | undefined, never, ChildProcessSpawner> =>
+  Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner
-    const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", trial, `stty rows ${defaultSize.rows} && exit 7`], {
-      ...cwd === undefined ? {} : { cwd },
-      ...env === undefined ? {} : { env },
-      stdin: "ignore",
-      stderr: "ignore",
-      detached: true,
-      killSignal: "SIGKILL"
-    }))
+    const handle = yield* spawner.spawn(
+      ChildProcess.make("/bin/sh", ["-c", trial, `stty rows ${defaultSize.rows} && exit 7`], {
+        ...(cwd === undefined ? {} : { cwd }),
+        ...(env === undefined ? {} : { env }),
+        stdin: "ignore",
+        stderr: "ignore",
+        detached: true,
+        killSignal: "SIGKILL"
+      })
+    )
     const said = (yield* Stream.mkString(Stream.decodeText(handle.stdout))).trim()
     return Schema.is(Maker)(said) ? said : undefined
   }).pipe(

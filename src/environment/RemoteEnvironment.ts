@@ -1,11 +1,12 @@
 /**
- * An environment on machines that are started when they are needed: containers, connections. One for each working directory or one for
- * all, held while something runs, let go after a time without use, and started again when it is gone.
+ * An environment on machines that are started when they are needed: containers, connections. One for each working
+ * directory or one for all, held while something runs, let go after a time without use, and started again when it is
+ * gone.
  *
  * **Details**
  *
- * Only variables that the environment admits leave this machine: those of an allow-list and those that a call itself gives, never what
- * this program has in its own.
+ * Only variables that the environment admits leave this machine: those of an allow-list and those that a call itself
+ * gives, never what this program has in its own.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +16,12 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
+import {
+  type ChildProcessHandle,
+  ChildProcessSpawner,
+  make as makeSpawner,
+  makeHandle
+} from "effect/process/ChildProcessSpawner"
 import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
 import type { Service } from "./CommandEnvironment.ts"
 import * as PortForward from "./PortForward.ts"
@@ -44,18 +50,22 @@ export interface Options extends Pick<Service, "name" | "isConfined" | "descript
 /** Variables of this program that every environment gets. */
 const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
 /** Variables that are of a machine, and never those of another one. */
-const ofMachine = /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
+const ofMachine =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
 
 /** Error of a machine. */
 export const makeUnreachableError = (description: string): PlatformError =>
   systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
 
 /** Stream of a process that the next one of a pipeline reads. */
-const selectOutput = (handle: ChildProcessHandle, from: ChildProcess.PipeFromOption | undefined): Stream.Stream<Uint8Array, PlatformError> =>
+const selectOutput = (
+  handle: ChildProcessHandle,
+  from: ChildProcess.PipeFromOption | undefined
+): Stream.Stream<Uint8Array, PlatformError> =>
   from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
 
 /** An environment on machines; they are gone with the scope. */
-export const make = Effect.fnUntraced(function*(options: Options) {
+export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* ChildProcessSpawner
   const variables = yield* ProcessEnvironment
   const notices: Array<string> = []
@@ -70,7 +80,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
 
   const machines = yield* RcMap.make({
     lookup: (key: string) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const machine = yield* options.start(key)
         const before = known.get(key)
         known.set(key, "idle")
@@ -82,7 +92,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   })
 
   /** The machine of the call, started where there is none or where it is gone; it stays while the scope is open. */
-  const machine = Effect.gen(function*() {
+  const machine = Effect.gen(function* () {
     const key = yield* options.key
     const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
     const found = yield* get
@@ -98,46 +108,64 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   }
   const filterVariables = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
     ...options.variables,
-    ...Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && isAdmitted(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)))
+    ...Object.fromEntries(
+      Object.entries(env).filter(
+        ([name, value]) =>
+          value !== undefined && isAdmitted(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)
+      )
+    )
   })
 
-  const startCommand = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand, input: Stream.Stream<Uint8Array, PlatformError> | undefined) {
+  const startCommand = Effect.fnUntraced(function* (
+    command: ChildProcess.StandardCommand,
+    input: Stream.Stream<Uint8Array, PlatformError> | undefined
+  ) {
     const settled = ChildProcess.make(command.command, command.args, {
       ...command.options,
       env: filterVariables(command.options),
-      ...input === undefined ? {} : { stdin: input }
+      ...(input === undefined ? {} : { stdin: input })
     })
-    return yield* spawn({
-      outer,
-      machine: yield* machine,
-      refused: (errors) => makeUnreachableError(options.refused(errors)),
-      onLost: reportNotice(options.notices.lost)
-    }, settled)
+    return yield* spawn(
+      {
+        outer,
+        machine: yield* machine,
+        refused: (errors) => makeUnreachableError(options.refused(errors)),
+        onLost: reportNotice(options.notices.lost)
+      },
+      settled
+    )
   })
 
   const startAny = (
     command: ChildProcess.Command,
     input?: Stream.Stream<Uint8Array, PlatformError>
   ): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
-    command._tag === "StandardCommand" ? startCommand(command, input) : Effect.gen(function*() {
-      const left = yield* startAny(command.left, input)
-      const right = yield* startAny(command.right, selectOutput(left, command.options.from))
-      return makeHandle({
-        ...right,
-        stdin: left.stdin,
-        kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
-      })
-    })
+    command._tag === "StandardCommand"
+      ? startCommand(command, input)
+      : Effect.gen(function* () {
+          const left = yield* startAny(command.left, input)
+          const right = yield* startAny(command.right, selectOutput(left, command.options.from))
+          return makeHandle({
+            ...right,
+            stdin: left.stdin,
+            kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
+          })
+        })
 
   const spawner = makeSpawner((command) => startAny(command))
   const toUnreachableError = ({ errors }: ShellEnded): PlatformError => makeUnreachableError(options.refused(errors))
-  const files = RemoteFiles.make((script) => Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))), spawner)
+  const files = RemoteFiles.make(
+    (script) =>
+      Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))),
+    spawner
+  )
 
   const connectPort = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
     Effect.flatMap(machine, ({ tunnel }) =>
       tunnel === undefined
         ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
-        : outer.spawn(tunnel(port)))
+        : outer.spawn(tunnel(port))
+    )
 
   return {
     name: options.name,
@@ -147,8 +175,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     reach: options.reach,
     outside: undefined,
     directory: Effect.succeed<string>,
-    notice: Effect.sync(() => notices.length === 0 ? undefined : notices.splice(0).join(" ")),
-    home: Effect.scoped(Effect.flatMap(machine, ({ shell }) => shell.run("printf %s \"$HOME\""))).pipe(
+    notice: Effect.sync(() => (notices.length === 0 ? undefined : notices.splice(0).join(" "))),
+    home: Effect.scoped(Effect.flatMap(machine, ({ shell }) => shell.run('printf %s "$HOME"'))).pipe(
       Effect.map(({ output }) => new TextDecoder().decode(output)),
       // The command that needs it fails with the reason.
       Effect.orElseSucceed(() => undefined)

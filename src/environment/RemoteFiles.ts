@@ -1,16 +1,17 @@
 /**
- * The files of a machine elsewhere, as Effect's `FileSystem`: by scripts of POSIX tools, so that nothing has to be installed there.
+ * The files of a machine elsewhere, as Effect's `FileSystem`: by scripts of POSIX tools, so that nothing has to be
+ * installed there.
  *
  * **Details**
  *
- * Short answers come from one shell that stays open ({@link RemoteShell}), in about two milliseconds beside the way there; long files and
- * those that are written go through a process of their own, as a stream. Contents are bytes, never texts. A file that is opened for reading is looked at in
- * aligned blocks, of which the last is kept.
+ * Short answers come from one shell that stays open ({@link RemoteShell}), in about two milliseconds beside the way
+ * there; long files and those that are written go through a process of their own, as a stream. Contents are bytes,
+ * never texts. A file that is opened for reading is looked at in aligned blocks, of which the last is kept.
  *
  * **Gotchas**
  *
- * An open file is its path: one that is replaced meanwhile is read from its new content on. Nothing is watched. The machine needs `stat -c`,
- * `readlink -f` and `mktemp`, which GNU and BusyBox have.
+ * An open file is its path: one that is replaced meanwhile is read from its new content on. Nothing is watched. The
+ * machine needs `stat -c`, `readlink -f` and `mktemp`, which GNU and BusyBox have.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -66,11 +67,26 @@ const fileTypes: Readonly<Record<number, FileSystem.File.Type>> = {
 /** Time from seconds and a text that has their fraction. */
 const toDate = (seconds: string | undefined, text: string | undefined): Option.Option<Date> => {
   const fraction = /\.(\d{3})/.exec(text ?? "")?.[1] ?? "000"
-  return Option.liftPredicate((date: Date) => !Number.isNaN(date.getTime()))(new Date(Number(seconds) * 1000 + Number(fraction)))
+  return Option.liftPredicate((date: Date) => !Number.isNaN(date.getTime()))(
+    new Date(Number(seconds) * 1000 + Number(fraction))
+  )
 }
 
 const parseInfo = (line: string): FileSystem.File.Info => {
-  const [mode = "0", size = "0", mtime, mtimeText, atime, atimeText, ino = "0", dev = "0", nlink = "1", uid = "0", gid = "0", blocks = "0"] = line.split("|")
+  const [
+    mode = "0",
+    size = "0",
+    mtime,
+    mtimeText,
+    atime,
+    atimeText,
+    ino = "0",
+    dev = "0",
+    nlink = "1",
+    uid = "0",
+    gid = "0",
+    blocks = "0"
+  ] = line.split("|")
   const bits = Number.parseInt(mode, 16)
   const isNumber = (text: string): boolean => /^\d+$/.test(text)
   return {
@@ -103,54 +119,90 @@ export const make = (
   spawner: ChildProcessSpawner["Service"]
 ): FileSystem.FileSystem => {
   const readBytes = (method: string, path: string, script: string): Effect.Effect<Uint8Array, PlatformError> =>
-    Effect.flatMap(ask(script), ({ code, errors, output }) => code === 0 ? Effect.succeed(output) : Effect.fail(makeSystemError(method, path, errors)))
-  const readText = (method: string, path: string, script: string) => Effect.map(readBytes(method, path, script), (output) => decoder.decode(output))
-  const runAction = (method: string, path: string, script: string): Effect.Effect<void, PlatformError> => Effect.asVoid(readBytes(method, path, script))
+    Effect.flatMap(ask(script), ({ code, errors, output }) =>
+      code === 0 ? Effect.succeed(output) : Effect.fail(makeSystemError(method, path, errors))
+    )
+  const readText = (method: string, path: string, script: string) =>
+    Effect.map(readBytes(method, path, script), (output) => decoder.decode(output))
+  const runAction = (method: string, path: string, script: string): Effect.Effect<void, PlatformError> =>
+    Effect.asVoid(readBytes(method, path, script))
 
   /** A process of its own; `$1` is the path. */
-  const runProcess = Effect.fnUntraced(function*(method: string, path: string, script: string, input: Stream.Stream<Uint8Array, PlatformError> | "ignore") {
-    const handle = yield* spawner.spawn(ChildProcess.make("sh", ["-c", script, "sh", path.startsWith("/") ? path : `./${path}`], { env: { LC_ALL: "C" }, stdin: input }))
-    const [output, errors, code] = yield* Effect.all([
-      Stream.runCollect(handle.stdout),
-      Stream.mkString(Stream.decodeText(handle.stderr)),
-      handle.exitCode
-    ], { concurrency: "unbounded" })
+  const runProcess = Effect.fnUntraced(function* (
+    method: string,
+    path: string,
+    script: string,
+    input: Stream.Stream<Uint8Array, PlatformError> | "ignore"
+  ) {
+    const handle = yield* spawner.spawn(
+      ChildProcess.make("sh", ["-c", script, "sh", path.startsWith("/") ? path : `./${path}`], {
+        env: { LC_ALL: "C" },
+        stdin: input
+      })
+    )
+    const [output, errors, code] = yield* Effect.all(
+      [Stream.runCollect(handle.stdout), Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode],
+      { concurrency: "unbounded" }
+    )
     return code === 0 ? joinBytes(output) : yield* makeSystemError(method, path, errors.trim())
   }, Effect.scoped)
 
   const statPath = (method: string, path: string, follow: boolean) =>
     Effect.map(readText(method, path, `stat ${follow ? "-L " : ""}-c '${statFormat}' ${quotePath(path)}`), parseInfo)
 
-  const readFile = Effect.fnUntraced(function*(path: string) {
+  const readFile = Effect.fnUntraced(function* (path: string) {
     const { code, errors, output } = yield* ask(
       `[ -f ${quotePath(path)} ] || exit ${elsewhere}\ns=$(stat -L -c %s ${quotePath(path)}) && [ "$s" -le ${blockBytes} ] || exit ${elsewhere}\ncat ${quotePath(path)}`
     )
     if (code === 0) return output
-    return code === elsewhere ? yield* runProcess("readFile", path, "exec cat \"$1\"", "ignore") : yield* makeSystemError("readFile", path, errors)
+    return code === elsewhere
+      ? yield* runProcess("readFile", path, 'exec cat "$1"', "ignore")
+      : yield* makeSystemError("readFile", path, errors)
   })
 
   /** Script that creates a file as a flag of `open` says. */
   const buildCreateScript = (path: string, flag: FileSystem.OpenFlag, mode: number | undefined): string => {
     const at = quotePath(path)
     const fresh = mode === undefined ? "" : `[ -e ${at} ] || n=1\n`
-    const open = flag.startsWith("wx") || flag.startsWith("ax") ? `set -C; : > ${at}` : flag.startsWith("w") ? `: > ${at}` : flag.startsWith("a") ? `: >> ${at}` : `[ -e ${at} ] || { echo "No such file" >&2; exit 1; }; : >> ${at}`
+    const open =
+      flag.startsWith("wx") || flag.startsWith("ax")
+        ? `set -C; : > ${at}`
+        : flag.startsWith("w")
+          ? `: > ${at}`
+          : flag.startsWith("a")
+            ? `: >> ${at}`
+            : `[ -e ${at} ] || { echo "No such file" >&2; exit 1; }; : >> ${at}`
     return `n=\n${fresh}( ${open} ) || exit 1\n${mode === undefined ? "" : `[ -z "$n" ] || chmod ${mode.toString(8)} ${at}`}`
   }
 
-  const appendBytes = (method: string, path: string, data: Uint8Array) => Effect.asVoid(runProcess(method, path, "exec cat >> \"$1\"", Stream.succeed(data)))
+  const appendBytes = (method: string, path: string, data: Uint8Array) =>
+    Effect.asVoid(runProcess(method, path, 'exec cat >> "$1"', Stream.succeed(data)))
 
   const listEntries = (path: string): Effect.Effect<ReadonlyArray<FileSystem.DirectoryEntry>, PlatformError> =>
     Effect.map(
-      readText("readDirectoryEntries", path, `${buildEnterScript(path)}
+      readText(
+        "readDirectoryEntries",
+        path,
+        `${buildEnterScript(path)}
 for f in * .[!.]* ..?*; do
   if [ -L "$f" ]; then t=l; elif [ -d "$f" ]; then t=d; elif [ -f "$f" ]; then t=f; elif [ -p "$f" ]; then t=p; elif [ -e "$f" ]; then t=o; else continue; fi
   printf '%s%s\\0' "$t" "$f"
-done`),
-      (list) => list.split("\0").slice(0, -1).map((entry) => ({ name: entry.slice(1), type: entryTypes[entry[0] ?? ""] ?? "Unknown" }))
+done`
+      ),
+      (list) =>
+        list
+          .split("\0")
+          .slice(0, -1)
+          .map((entry) => ({ name: entry.slice(1), type: entryTypes[entry[0] ?? ""] ?? "Unknown" }))
     )
 
-  const open = (path: string, { flag = "r", mode }: { readonly flag?: FileSystem.OpenFlag | undefined; readonly mode?: number | undefined } = {}) =>
-    flag === "r" ? openForReading(path) : Effect.as(runAction("open", path, buildCreateScript(path, flag, mode)), openForWriting(path, flag))
+  const open = (
+    path: string,
+    { flag = "r", mode }: { readonly flag?: FileSystem.OpenFlag | undefined; readonly mode?: number | undefined } = {}
+  ) =>
+    flag === "r"
+      ? openForReading(path)
+      : Effect.as(runAction("open", path, buildCreateScript(path, flag, mode)), openForWriting(path, flag))
 
   const makeFile = (
     path: string,
@@ -160,10 +212,13 @@ done`),
     info: Effect.Effect<FileSystem.File.Info, PlatformError>
   ): FileSystem.File => {
     const readNext = (length: number, given: bigint | undefined) =>
-      Effect.map(Effect.suspend(() => read(given ?? position.at, length)), (data) => {
-        if (given === undefined) position.at += BigInt(data.length)
-        return data
-      })
+      Effect.map(
+        Effect.suspend(() => read(given ?? position.at, length)),
+        (data) => {
+          if (given === undefined) position.at += BigInt(data.length)
+          return data
+        }
+      )
     return {
       [FileSystem.FileTypeId]: FileSystem.FileTypeId,
       stat: info,
@@ -179,31 +234,48 @@ done`),
           buffer.set(data)
           return data.length
         }),
-      readAlloc: (length, options) => Effect.map(readNext(length, options?.position), (data) => data.length === 0 ? Option.none() : Option.some(data)),
+      readAlloc: (length, options) =>
+        Effect.map(readNext(length, options?.position), (data) =>
+          data.length === 0 ? Option.none() : Option.some(data)
+        ),
       truncate: (length = 0) => runAction("truncate", path, `truncate -s ${length} ${quotePath(path)}`),
       write: (data) => Effect.as(write(data), data.length),
       writeAll: write
     }
   }
 
-  const openForReading = Effect.fnUntraced(function*(path: string) {
+  const openForReading = Effect.fnUntraced(function* (path: string) {
     const at = quotePath(path)
-    const first = yield* readBytes("open", path, `stat -L -c '${statFormat}' ${at} || exit 1
+    const first = yield* readBytes(
+      "open",
+      path,
+      `stat -L -c '${statFormat}' ${at} || exit 1
 [ -r ${at} ] || { echo "Permission denied" >&2; exit 1; }
-[ ! -f ${at} ] || dd if=${at} bs=${blockBytes} count=1 2>/dev/null`)
+[ ! -f ${at} ] || dd if=${at} bs=${blockBytes} count=1 2>/dev/null`
+    )
     const end = first.indexOf(0x0a)
     const info = parseInfo(decoder.decode(first.subarray(0, end)))
     let block: { readonly index: bigint; readonly data: Uint8Array } = { index: 0n, data: first.slice(end + 1) }
     const size = BigInt(blockBytes)
-    const read = Effect.fnUntraced(function*(from: bigint, length: number) {
+    const read = Effect.fnUntraced(function* (from: bigint, length: number) {
       if (info.type === "Directory") return yield* makeSystemError("read", path, "Is a directory")
       if (info.type !== "File") return yield* makeSystemError("read", path, `not a regular file (${info.type})`)
       const index = from / size
-      if (index !== block.index) block = { index, data: yield* readBytes("read", path, `exec dd if=${at} bs=${blockBytes} skip=${index} count=1 2>/dev/null`) }
+      if (index !== block.index)
+        block = {
+          index,
+          data: yield* readBytes("read", path, `exec dd if=${at} bs=${blockBytes} skip=${index} count=1 2>/dev/null`)
+        }
       const offset = Number(from % size)
       return block.data.slice(offset, offset + length)
     })
-    return makeFile(path, { at: 0n }, read, () => Effect.fail(makeSystemError("write", path, "Permission denied: opened for reading")), statPath("stat", path, true))
+    return makeFile(
+      path,
+      { at: 0n },
+      read,
+      () => Effect.fail(makeSystemError("write", path, "Permission denied: opened for reading")),
+      statPath("stat", path, true)
+    )
   })
 
   const openForWriting = (path: string, flag: FileSystem.OpenFlag): FileSystem.File => {
@@ -214,9 +286,14 @@ done`),
       path,
       position,
       (from, length) => Effect.map(readFile(path), (data) => data.slice(Number(from), Number(from) + length)),
-      Effect.fnUntraced(function*(data) {
+      Effect.fnUntraced(function* (data) {
         // Another place than the end is written by whole files only: the tools of POSIX have no other way that is fast.
-        if (!isSequential || position.at !== written) return yield* badArgument({ module: "FileSystem", method: "write", description: "a file elsewhere is written from its beginning to its end" })
+        if (!isSequential || position.at !== written)
+          return yield* badArgument({
+            module: "FileSystem",
+            method: "write",
+            description: "a file elsewhere is written from its beginning to its end"
+          })
         yield* appendBytes("write", path, data)
         position.at += BigInt(data.length)
         written = position.at
@@ -225,66 +302,125 @@ done`),
     )
   }
 
-  const makeTemporaryDirectory = (options: { readonly directory?: string | undefined; readonly prefix?: string | undefined } = {}) => {
-    const directory = options.directory === undefined ? "\"${TMPDIR:-/tmp}\"" : quotePath(options.directory)
+  const makeTemporaryDirectory = (
+    options: { readonly directory?: string | undefined; readonly prefix?: string | undefined } = {}
+  ) => {
+    const directory = options.directory === undefined ? '"${TMPDIR:-/tmp}"' : quotePath(options.directory)
     return Effect.map(
-      readText("makeTempDirectory", options.directory ?? "/tmp", `mktemp -d ${directory}/${quoteWord(options.prefix ?? "")}XXXXXXXX`),
+      readText(
+        "makeTempDirectory",
+        options.directory ?? "/tmp",
+        `mktemp -d ${directory}/${quoteWord(options.prefix ?? "")}XXXXXXXX`
+      ),
       (line) => line.replace(/\n$/, "")
     )
   }
-  const removeTree = (path: string): Effect.Effect<void> => Effect.ignore(runAction("remove", path, `rm -rf ${quotePath(path)}`))
-  const acquireTemporary = (made: Effect.Effect<string, PlatformError>, root: (path: string) => string): Effect.Effect<string, PlatformError, Scope.Scope> =>
-    Effect.acquireRelease(made, (path) => removeTree(root(path)))
-  const makeTemporaryFile = (options: { readonly directory?: string | undefined; readonly prefix?: string | undefined; readonly suffix?: string | undefined } = {}) =>
+  const removeTree = (path: string): Effect.Effect<void> =>
+    Effect.ignore(runAction("remove", path, `rm -rf ${quotePath(path)}`))
+  const acquireTemporary = (
+    made: Effect.Effect<string, PlatformError>,
+    root: (path: string) => string
+  ): Effect.Effect<string, PlatformError, Scope.Scope> => Effect.acquireRelease(made, (path) => removeTree(root(path)))
+  const makeTemporaryFile = (
+    options: {
+      readonly directory?: string | undefined
+      readonly prefix?: string | undefined
+      readonly suffix?: string | undefined
+    } = {}
+  ) =>
     Effect.flatMap(makeTemporaryDirectory(options), (directory) => {
       const path = `${directory}/file${options.suffix ?? ""}`
       return Effect.as(runAction("makeTempFile", path, `: > ${quotePath(path)}`), path)
     })
 
-  const writeFile = Effect.fnUntraced(function*(path: string, data: Uint8Array, { flag = "w", mode }: { readonly flag?: FileSystem.OpenFlag | undefined; readonly mode?: number | undefined } = {}) {
+  const writeFile = Effect.fnUntraced(function* (
+    path: string,
+    data: Uint8Array,
+    { flag = "w", mode }: { readonly flag?: FileSystem.OpenFlag | undefined; readonly mode?: number | undefined } = {}
+  ) {
     yield* runAction("writeFile", path, buildCreateScript(path, flag === "r+" ? "w" : flag, mode))
     if (data.length > 0) yield* appendBytes("writeFile", path, data)
   })
 
   return FileSystem.make({
     access: (path, { readable = false, writable = false } = {}) =>
-      runAction("access", path, `stat -L -c x ${quotePath(path)} >/dev/null || exit 1
+      runAction(
+        "access",
+        path,
+        `stat -L -c x ${quotePath(path)} >/dev/null || exit 1
 ${readable ? `[ -r ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 1; }` : ""}
-${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 1; }` : ""}`),
+${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 1; }` : ""}`
+      ),
     chmod: (path, mode) => runAction("chmod", path, `chmod ${mode.toString(8)} ${quotePath(path)}`),
     chown: (path, uid, gid) => runAction("chown", path, `chown ${uid}:${gid} ${quotePath(path)}`),
     copy: (from, to, { overwrite = false, preserveTimestamps = false } = {}) =>
-      Effect.asVoid(runProcess("copy", from, `${overwrite ? "" : `[ ! -e ${quotePath(to)} ] || { echo "File exists" >&2; exit 1; }; `}if [ -d "$1" ]; then mkdir -p ${quotePath(to)} && cp -R${preserveTimestamps ? "p" : ""} "$1"/. ${quotePath(to)}; else cp ${preserveTimestamps ? "-p " : ""}"$1" ${quotePath(to)}; fi`, "ignore")),
+      Effect.asVoid(
+        runProcess(
+          "copy",
+          from,
+          `${overwrite ? "" : `[ ! -e ${quotePath(to)} ] || { echo "File exists" >&2; exit 1; }; `}if [ -d "$1" ]; then mkdir -p ${quotePath(to)} && cp -R${preserveTimestamps ? "p" : ""} "$1"/. ${quotePath(to)}; else cp ${preserveTimestamps ? "-p " : ""}"$1" ${quotePath(to)}; fi`,
+          "ignore"
+        )
+      ),
     copyFile: (from, to) => Effect.asVoid(runProcess("copyFile", from, `cp "$1" ${quotePath(to)}`, "ignore")),
     link: (from, to) => runAction("link", to, `ln ${quotePath(from)} ${quotePath(to)}`),
     lstat: (path) => statPath("lstat", path, false),
-    makeDirectory: (path, { mode, recursive = false } = {}) => runAction("makeDirectory", path, `mkdir ${recursive ? "-p " : ""}${mode === undefined ? "" : `-m ${mode.toString(8)} `}${quotePath(path)}`),
+    makeDirectory: (path, { mode, recursive = false } = {}) =>
+      runAction(
+        "makeDirectory",
+        path,
+        `mkdir ${recursive ? "-p " : ""}${mode === undefined ? "" : `-m ${mode.toString(8)} `}${quotePath(path)}`
+      ),
     makeTempDirectory: makeTemporaryDirectory,
     makeTempDirectoryScoped: (options) => acquireTemporary(makeTemporaryDirectory(options), (path) => path),
     makeTempFile: makeTemporaryFile,
-    makeTempFileScoped: (options) => acquireTemporary(makeTemporaryFile(options), (path) => path.slice(0, path.lastIndexOf("/"))),
+    makeTempFileScoped: (options) =>
+      acquireTemporary(makeTemporaryFile(options), (path) => path.slice(0, path.lastIndexOf("/"))),
     open,
     readDirectory: (path, { recursive = false } = {}) =>
       recursive
-        ? Effect.map(readText("readDirectory", path, `${buildEnterScript(path)}\nfind . -mindepth 1 -print0`), (list) => list.split("\0").slice(0, -1).map((name) => name.slice(2)))
+        ? Effect.map(readText("readDirectory", path, `${buildEnterScript(path)}\nfind . -mindepth 1 -print0`), (list) =>
+            list
+              .split("\0")
+              .slice(0, -1)
+              .map((name) => name.slice(2))
+          )
         : Effect.map(listEntries(path), (list) => list.map(({ name }) => name)),
     readDirectoryEntries: listEntries,
     readFile,
-    readLink: (path) => Effect.map(readText("readLink", path, `[ -L ${quotePath(path)} ] || { stat -c x ${quotePath(path)} >/dev/null && echo "not a link" >&2; exit 1; }\nreadlink ${quotePath(path)}`), (line) => line.replace(/\n$/, "")),
+    readLink: (path) =>
+      Effect.map(
+        readText(
+          "readLink",
+          path,
+          `[ -L ${quotePath(path)} ] || { stat -c x ${quotePath(path)} >/dev/null && echo "not a link" >&2; exit 1; }\nreadlink ${quotePath(path)}`
+        ),
+        (line) => line.replace(/\n$/, "")
+      ),
     // `readlink -f` gives a path whose last part is not there too.
-    realPath: (path) => readText("realPath", path, `stat -L -c x ${quotePath(path)} >/dev/null || exit 1\np=$(readlink -f ${quotePath(path)} && echo .) || exit 1\nprintf %s "\${p%??}"`),
+    realPath: (path) =>
+      readText(
+        "realPath",
+        path,
+        `stat -L -c x ${quotePath(path)} >/dev/null || exit 1\np=$(readlink -f ${quotePath(path)} && echo .) || exit 1\nprintf %s "\${p%??}"`
+      ),
     remove: (path, { force = false, recursive = false } = {}) =>
-      runAction("remove", path, recursive
-        ? `${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1\n`}rm -rf ${quotePath(path)}`
-        : `if [ -d ${quotePath(path)} ] && [ ! -L ${quotePath(path)} ]; then rmdir ${quotePath(path)}; else ${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1; `}rm -f ${quotePath(path)}; fi`),
+      runAction(
+        "remove",
+        path,
+        recursive
+          ? `${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1\n`}rm -rf ${quotePath(path)}`
+          : `if [ -d ${quotePath(path)} ] && [ ! -L ${quotePath(path)} ]; then rmdir ${quotePath(path)}; else ${force ? "" : `stat -c x ${quotePath(path)} >/dev/null || exit 1; `}rm -f ${quotePath(path)}; fi`
+      ),
     rename: (from, to) => runAction("rename", from, `mv -fT ${quotePath(from)} ${quotePath(to)}`),
     stat: (path) => statPath("stat", path, true),
     symlink: (target, path) => runAction("symlink", path, `ln -s ${quoteWord(target)} ${quotePath(path)}`),
     truncate: (path, length = 0) => runAction("truncate", path, `truncate -s ${length} ${quotePath(path)}`),
     utimes: (path, atime, mtime) => {
-      const toSeconds = (time: Date | number): number => time instanceof Date ? time.getTime() / 1000 : time
+      const toSeconds = (time: Date | number): number => (time instanceof Date ? time.getTime() / 1000 : time)
       // BusyBox takes whole seconds only.
-      const buildTouch = (which: "a" | "m", time: number) => `{ touch -${which} -d @${time.toFixed(3)} ${quotePath(path)} 2>/dev/null || touch -${which} -d @${Math.floor(time)} ${quotePath(path)}; }`
+      const buildTouch = (which: "a" | "m", time: number) =>
+        `{ touch -${which} -d @${time.toFixed(3)} ${quotePath(path)} 2>/dev/null || touch -${which} -d @${Math.floor(time)} ${quotePath(path)}; }`
       return runAction("utimes", path, `${buildTouch("a", toSeconds(atime))} && ${buildTouch("m", toSeconds(mtime))}`)
     },
     watch: (path) => Stream.fail(makeSystemError("watch", path, "files of this environment cannot be watched")),
@@ -292,4 +428,9 @@ ${writable ? `[ -w ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 
   })
 }
 
-const entryTypes: Readonly<Record<string, FileSystem.File.Type>> = { l: "SymbolicLink", d: "Directory", f: "File", p: "FIFO" }
+const entryTypes: Readonly<Record<string, FileSystem.File.Type>> = {
+  l: "SymbolicLink",
+  d: "Directory",
+  f: "File",
+  p: "FIFO"
+}

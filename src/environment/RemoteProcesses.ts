@@ -1,20 +1,21 @@
 /**
- * Processes of a machine elsewhere, as Effect's `ChildProcessSpawner`: started by the client program that reaches the machine, with
- * their own streams, exit codes, signals and process groups.
+ * Processes of a machine elsewhere, as Effect's `ChildProcessSpawner`: started by the client program that reaches the
+ * machine, with their own streams, exit codes, signals and process groups.
  *
  * **Details**
  *
- * The client runs one fixed script. It reads what to run from its standard input (variables, directory, words), so that neither stands
- * in a command line that others can see, says the id and the process group of what it starts, and at the end its exit code, each
- * behind a random mark in the standard output, from which they are taken out. So a command that leaves a process behind has ended when it
- * ends, and a client that fails is told from a command that does.
+ * The client runs one fixed script. It reads what to run from its standard input (variables, directory, words), so that
+ * neither stands in a command line that others can see, says the id and the process group of what it starts, and at the
+ * end its exit code, each behind a random mark in the standard output, from which they are taken out. So a command that
+ * leaves a process behind has ended when it ends, and a client that fails is told from a command that does.
  *
- * Everything that a command starts has its mark as a variable of the environment. A signal goes to the process group; when the scope of
- * a process is closed, its group and everything with its mark is killed.
+ * Everything that a command starts has its mark as a variable of the environment. A signal goes to the process group;
+ * when the scope of a process is closed, its group and everything with its mark is killed.
  *
  * **Gotchas**
  *
- * A process that a signal ended has the exit code that a shell gives it, 128 + the number. Standard streams cannot be inherited.
+ * A process that a signal ended has the exit code that a shell gives it, 128 + the number. Standard streams cannot be
+ * inherited.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -28,9 +29,23 @@ import * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { type ChildProcessHandle, type ChildProcessSpawner, ExitCode, makeHandle, ProcessId } from "effect/process/ChildProcessSpawner"
+import {
+  type ChildProcessHandle,
+  type ChildProcessSpawner,
+  ExitCode,
+  makeHandle,
+  ProcessId
+} from "effect/process/ChildProcessSpawner"
 import * as Ids from "../domain/Ids.ts"
-import { type Client, commandMark, findBytes, joinBytes, quoteWord, readErrors, type RemoteShell } from "./RemoteShell.ts"
+import {
+  type Client,
+  commandMark,
+  findBytes,
+  joinBytes,
+  quoteWord,
+  readErrors,
+  type RemoteShell
+} from "./RemoteShell.ts"
 
 /** A machine that runs. */
 export interface Machine {
@@ -59,7 +74,11 @@ const startsWithin = "1 minute"
 /** Time for a client to end after its command has. */
 const clientEndsWithin = "5 seconds"
 
-const makeFailure = (tag: SystemErrorTag, { command }: ChildProcess.StandardCommand, description: string): PlatformError =>
+const makeFailure = (
+  tag: SystemErrorTag,
+  { command }: ChildProcess.StandardCommand,
+  description: string
+): PlatformError =>
   systemError({ _tag: tag, module: "ChildProcess", method: "spawn", pathOrDescriptor: command, description })
 
 /** Reads the script to evaluate from standard input, up to the line `$1`, and evaluates it. */
@@ -73,7 +92,7 @@ const boot = [
 const readGroup = `g=$$; if read -r l </proc/$$/stat; then l=\${l##*) }; set -- $l; g=$3; else g=$(ps -o pgid= -p $$ | tr -d " "); fi 2>/dev/null`
 
 const toWords = ({ args, command, options }: ChildProcess.StandardCommand): ReadonlyArray<string> => {
-  const plain = [command, ...args.map((word) => Redacted.isRedacted(word) ? Redacted.value(word) : word)]
+  const plain = [command, ...args.map((word) => (Redacted.isRedacted(word) ? Redacted.value(word) : word))]
   return options.shell === undefined || options.shell === false ? plain : ["/bin/sh", "-c", plain.join(" ")]
 }
 
@@ -87,21 +106,25 @@ const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsI
   const list = toWords(command)
   const fds = listDescriptors(command.options)
   const variables = Object.entries(env).flatMap(([name, value]) =>
-    value === undefined || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? [] : [`export ${name}=${quoteWord(Redacted.isRedacted(value) ? Redacted.value(value) : value)}`]
+    value === undefined || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+      ? []
+      : [`export ${name}=${quoteWord(Redacted.isRedacted(value) ? Redacted.value(value) : value)}`]
   )
   return [
     ...variables,
     `export ${commandMark}=${mark}`,
-    ...cwd === undefined ? [] : [`cd ${quoteWord(cwd)} 2>/dev/null || { ${buildReportLine("directory")}; exit 0; }`],
+    ...(cwd === undefined ? [] : [`cd ${quoteWord(cwd)} 2>/dev/null || { ${buildReportLine("directory")}; exit 0; }`]),
     `command -v ${quoteWord(list[0] ?? "")} >/dev/null 2>&1 || { ${buildReportLine("program")}; exit 0; }`,
-    ...fds.length === 0 ? ["d="] : [`d=$(mktemp -d) && mkfifo ${fds.map(({ fd }) => `"$d/${fd}"`).join(" ")} || exit 1`],
+    ...(fds.length === 0
+      ? ["d="]
+      : [`d=$(mktemp -d) && mkfifo ${fds.map(({ fd }) => `"$d/${fd}"`).join(" ")} || exit 1`]),
     readGroup,
     // Deferred while the command runs, and not passed on to it: the shell outlives it and says its exit code.
     "trap : HUP INT TERM",
     `${buildReportLine("started %s %s %s")} $$ "$g" "$d"`,
     [
       ...list.map(quoteWord),
-      ...readsInput ? [] : ["</dev/null"],
+      ...(readsInput ? [] : ["</dev/null"]),
       ...fds.map(({ config, fd }) => `${fd}${config.type === "input" ? "<" : ">"}"$d/${fd}"`)
     ].join(" "),
     "c=$?",
@@ -131,7 +154,12 @@ const parseReport = (line: string): Report => {
   const [kind, ...rest] = line.split(" ")
   switch (kind) {
     case "started":
-      return { _tag: "Started", pid: Number(rest[0]), group: /^\d+$/.test(rest[1] ?? "") ? rest[1] ?? "" : rest[0] ?? "", pipes: rest[2] ?? "" }
+      return {
+        _tag: "Started",
+        pid: Number(rest[0]),
+        group: /^\d+$/.test(rest[1] ?? "") ? (rest[1] ?? "") : (rest[0] ?? ""),
+        pipes: rest[2] ?? ""
+      }
     case "ended":
       return { _tag: "Ended", code: Number(rest[0]) }
     default:
@@ -139,8 +167,11 @@ const parseReport = (line: string): Report => {
   }
 }
 
-/** Takes the reports out of a standard output. What stands before the first one is a greeting of the machine. Pure but for its state. */
-const makeReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report> => {
+/**
+ * Takes the reports out of a standard output. What stands before the first one is a greeting of the machine. Pure but
+ * for its state.
+ */
+const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report>) => {
   const begin = encoder.encode(`\u0001${mark} `)
   let rest: Uint8Array = new Uint8Array(0)
   let isGreeting = true
@@ -168,7 +199,10 @@ const makeReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Uint8Arr
 
 /** Standard input of a command, and the sink that feeds it where the caller writes. */
 const makeInput = (given: ChildProcess.CommandOptions["stdin"]) => {
-  const config = given === undefined || typeof given === "string" || Stream.isStream(given) ? { stream: given ?? "pipe", endOnDone: true } : given
+  const config =
+    given === undefined || typeof given === "string" || Stream.isStream(given)
+      ? { stream: given ?? "pipe", endOnDone: true }
+      : given
   if (typeof config.stream !== "string") {
     return Effect.succeed({ reads: true, stream: config.stream, sink: Sink.drain })
   }
@@ -176,8 +210,8 @@ const makeInput = (given: ChildProcess.CommandOptions["stdin"]) => {
   return Effect.map(Queue.bounded<Uint8Array, Cause.Done>(16), (queue) => ({
     reads: true,
     stream: Stream.fromQueue(queue),
-    sink: Sink.forEach((bytes: Uint8Array) => Queue.offer(queue, bytes)).pipe(
-      (sink) => config.endOnDone === false ? sink : Sink.ensuring(sink, Queue.end(queue))
+    sink: Sink.forEach((bytes: Uint8Array) => Queue.offer(queue, bytes)).pipe((sink) =>
+      config.endOnDone === false ? sink : Sink.ensuring(sink, Queue.end(queue))
     )
   }))
 }
@@ -188,7 +222,7 @@ const isPiped = (given: ChildProcess.CommandOptions["stdout"] | ChildProcess.Com
 }
 
 /** Starts one command. */
-export const spawn = Effect.fnUntraced(function*(
+export const spawn = Effect.fnUntraced(function* (
   { machine: { client, shell }, onLost, outer, refused }: Options,
   command: ChildProcess.StandardCommand
 ): Effect.fn.Return<ChildProcessHandle, PlatformError, Scope.Scope> {
@@ -202,13 +236,17 @@ export const spawn = Effect.fnUntraced(function*(
   const stderr = yield* Queue.bounded<Uint8Array, Cause.Done>(16)
 
   const reached = client(boot, [mark])
-  const handle = yield* outer.spawn(ChildProcess.make(reached.command, reached.args, {
-    ...reached.options,
-    stdin: Stream.concat(Stream.succeed(header), input.stream),
-    killSignal: "SIGKILL"
-  }))
+  const handle = yield* outer.spawn(
+    ChildProcess.make(reached.command, reached.args, {
+      ...reached.options,
+      stdin: Stream.concat(Stream.succeed(header), input.stream),
+      killSignal: "SIGKILL"
+    })
+  )
 
-  const errors = yield* readErrors(handle.stderr, (bytes) => isPiped(options.stderr) ? Queue.offer(stderr, bytes) : Effect.void)
+  const errors = yield* readErrors(handle.stderr, (bytes) =>
+    isPiped(options.stderr) ? Queue.offer(stderr, bytes) : Effect.void
+  )
   yield* Effect.forkScoped(Effect.andThen(errors.ended, Queue.end(stderr)))
 
   const onReport = (report: Report): Effect.Effect<unknown> => {
@@ -216,7 +254,16 @@ export const spawn = Effect.fnUntraced(function*(
       case "Started":
         return Deferred.succeed(started, report)
       case "Missing":
-        return Deferred.fail(started, makeFailure("NotFound", command, report.what === "program" ? `${command.command} is not installed there` : `there is no directory ${options.cwd}`))
+        return Deferred.fail(
+          started,
+          makeFailure(
+            "NotFound",
+            command,
+            report.what === "program"
+              ? `${command.command} is not installed there`
+              : `there is no directory ${options.cwd}`
+          )
+        )
       case "Ended":
         return Deferred.succeed(ended, ExitCode(report.code))
     }
@@ -224,25 +271,35 @@ export const spawn = Effect.fnUntraced(function*(
   const read = makeReader(mark)
   const piped = isPiped(options.stdout)
   yield* Stream.runForEach(handle.stdout, (bytes) =>
-    Effect.forEach(read(bytes), (part) => part instanceof Uint8Array ? piped ? Queue.offer(stdout, part) : Effect.void : onReport(part), { discard: true })).pipe(
-      Effect.ignore,
-      Effect.andThen(Queue.end(stdout)),
-      Effect.andThen(Effect.exit(handle.exitCode)),
-      Effect.flatMap((exit) =>
-        Effect.gen(function*() {
-          const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
-          yield* Deferred.fail(started, refused(yield* errors.text, code))
-          // Without a word of the script its shell was killed, alone or with the machine.
-          const isLost = !(yield* Deferred.isDone(ended)) && (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")
-          if (isLost) yield* onLost
-          yield* Deferred.succeed(ended, ExitCode(code ?? 137))
-        })
-      ),
-      Effect.forkScoped
+    Effect.forEach(
+      read(bytes),
+      (part) => (part instanceof Uint8Array ? (piped ? Queue.offer(stdout, part) : Effect.void) : onReport(part)),
+      { discard: true }
     )
+  ).pipe(
+    Effect.ignore,
+    Effect.andThen(Queue.end(stdout)),
+    Effect.andThen(Effect.exit(handle.exitCode)),
+    Effect.flatMap((exit) =>
+      Effect.gen(function* () {
+        const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
+        yield* Deferred.fail(started, refused(yield* errors.text, code))
+        // Without a word of the script its shell was killed, alone or with the machine.
+        const isLost =
+          !(yield* Deferred.isDone(ended)) &&
+          (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")
+        if (isLost) yield* onLost
+        yield* Deferred.succeed(ended, ExitCode(code ?? 137))
+      })
+    ),
+    Effect.forkScoped
+  )
 
   const { group, pid, pipes } = yield* Deferred.await(started).pipe(
-    Effect.timeoutOrElse({ duration: startsWithin, orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`)) })
+    Effect.timeoutOrElse({
+      duration: startsWithin,
+      orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`))
+    })
   )
   // A machine that is gone has nothing left to kill.
   const end = Effect.ignore(shell.run(buildSweepScript(group, mark)))
@@ -251,10 +308,15 @@ export const spawn = Effect.fnUntraced(function*(
   )
 
   const isRunning = Effect.map(Deferred.isDone(ended), (done) => !done)
-  const kill = Effect.fnUntraced(function*({ forceKillAfter, killSignal = options.killSignal ?? "SIGTERM" }: ChildProcess.KillOptions = {}) {
+  const kill = Effect.fnUntraced(function* ({
+    forceKillAfter,
+    killSignal = options.killSignal ?? "SIGTERM"
+  }: ChildProcess.KillOptions = {}) {
     yield* Effect.ignore(shell.run(`kill -${killSignal.replace("SIG", "")} -${group}`))
     const wait = Effect.ignore(Deferred.await(ended))
-    yield* forceKillAfter === undefined ? wait : Effect.timeoutOption(wait, Duration.max(Duration.fromInputUnsafe(forceKillAfter), Duration.zero))
+    yield* forceKillAfter === undefined
+      ? wait
+      : Effect.timeoutOption(wait, Duration.max(Duration.fromInputUnsafe(forceKillAfter), Duration.zero))
     yield* end
     yield* wait
   })
@@ -265,7 +327,13 @@ export const spawn = Effect.fnUntraced(function*(
   for (const { config, fd } of listDescriptors(options)) {
     const through = makePipeClient(config.type === "input" ? ">" : "<", fd)
     const stream = config.type === "input" ? config.stream : undefined
-    const other = yield* outer.spawn(ChildProcess.make(through.command, through.args, { ...through.options, ...stream === undefined ? {} : { stdin: stream }, killSignal: "SIGKILL" }))
+    const other = yield* outer.spawn(
+      ChildProcess.make(through.command, through.args, {
+        ...through.options,
+        ...(stream === undefined ? {} : { stdin: stream }),
+        killSignal: "SIGKILL"
+      })
+    )
     if (config.type === "input") inputs.set(fd, other.stdin)
     else outputs.set(fd, other.stdout)
   }

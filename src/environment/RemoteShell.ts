@@ -1,16 +1,17 @@
 /**
- * A shell on a machine elsewhere that stays open and answers one script after the other, over the client program that reaches the
- * machine (`docker exec`, `ssh`). It holds the machine too: the shell ends when the machine is gone.
+ * A shell on a machine elsewhere that stays open and answers one script after the other, over the client program that
+ * reaches the machine (`docker exec`, `ssh`). It holds the machine too: the shell ends when the machine is gone.
  *
  * **Details**
  *
- * A script is sent as lines that a line with a random mark ends. The shell evaluates it in a subshell without input and answers with
- * what it printed, as it is, then its exit code and its standard error between two marks. Scripts are answered in their order.
+ * A script is sent as lines that a line with a random mark ends. The shell evaluates it in a subshell without input and
+ * answers with what it printed, as it is, then its exit code and its standard error between two marks. Scripts are
+ * answered in their order.
  *
  * **Gotchas**
  *
- * A program of the same user on that machine can read the mark and answer in the place of the shell: answers are data of that machine,
- * and nothing on this one is trusted to them.
+ * A program of the same user on that machine can read the mark and answer in the place of the shell: answers are data
+ * of that machine, and nothing on this one is trusted to them.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -62,8 +63,9 @@ export const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\
 export const commandMark = "HERMES_COMMAND_ID"
 
 /**
- * Reads and answers scripts; `$1` is the mark. It has neither newlines nor single quotes, so that every login shell passes it on. Its
- * first answer says that it runs. When its input ends, which is when this program did, however, it kills what commands left running.
+ * Reads and answers scripts; `$1` is the mark. It has neither newlines nor single quotes, so that every login shell
+ * passes it on. Its first answer says that it runs. When its input ends, which is when this program did, however, it
+ * kills what commands left running.
  */
 const loop = [
   `n=$(printf "\\n."); n=\${n%.}; m=$1; LC_ALL=C; export LC_ALL; unset CDPATH; exec 3>&1`,
@@ -108,7 +110,7 @@ interface ClientErrors {
 }
 
 /** Reads the standard error of a client as it comes. */
-export const readErrors = Effect.fnUntraced(function*(
+export const readErrors = Effect.fnUntraced(function* (
   stderr: Stream.Stream<Uint8Array, PlatformError>,
   onBytes: (bytes: Uint8Array) => Effect.Effect<unknown>
 ): Effect.fn.Return<ClientErrors, never, Scope.Scope> {
@@ -124,7 +126,7 @@ export const readErrors = Effect.fnUntraced(function*(
 })
 
 /** Cuts a stream of bytes into answers. Pure but for the buffer that it keeps. */
-const makeAnswerReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Answer> => {
+const makeAnswerReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Answer>) => {
   const begin = encoder.encode(`\u0001${mark} `)
   const end = encoder.encode(`\u0001${mark}.\n`)
   let pieces: Array<Uint8Array> = []
@@ -149,7 +151,7 @@ const makeAnswerReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<An
 }
 
 /** Opens a shell; it is closed with the scope. */
-export const open = Effect.fnUntraced(function*(
+export const open = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner["Service"],
   client: Client
 ): Effect.fn.Return<RemoteShell, ShellEnded, Scope.Scope> {
@@ -160,32 +162,47 @@ export const open = Effect.fnUntraced(function*(
   let isOpen = true
 
   const started = client(loop, [mark])
-  const handle = yield* spawner.spawn(ChildProcess.make(started.command, started.args, {
-    ...started.options,
-    stdin: Stream.fromQueue(input),
-    killSignal: "SIGKILL"
-  })).pipe(Effect.mapError(({ message }) => new ShellEnded({ errors: message })))
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(started.command, started.args, {
+        ...started.options,
+        stdin: Stream.fromQueue(input),
+        killSignal: "SIGKILL"
+      })
+    )
+    .pipe(Effect.mapError(({ message }) => new ShellEnded({ errors: message })))
   // Without input it ends by itself.
   yield* Effect.addFinalizer(() => Queue.end(input))
   const errors = yield* readErrors(handle.stderr, () => Effect.void)
 
   const next = makeAnswerReader(mark)
   yield* Stream.runForEach(handle.stdout, (bytes) =>
-    Effect.forEach(next(bytes), (answer) => {
-      const first = waiting.shift()
-      return first === undefined ? Effect.void : Deferred.succeed(first, answer)
-    }, { discard: true })).pipe(
-      Effect.ignore,
-      Effect.andThen(Effect.exit(handle.exitCode)),
-      Effect.flatMap((exit) =>
-        Effect.map(errors.text, (text) => new ShellEnded({ errors: text, ...Exit.isSuccess(exit) ? { code: Number(exit.value) } : {} }))
-      ),
-      Effect.flatMap((reason) => {
-        isOpen = false
-        return Effect.andThen(Deferred.succeed(end, reason), Effect.forEach(waiting.splice(0), (one) => Deferred.fail(one, reason), { discard: true }))
-      }),
-      Effect.forkScoped
+    Effect.forEach(
+      next(bytes),
+      (answer) => {
+        const first = waiting.shift()
+        return first === undefined ? Effect.void : Deferred.succeed(first, answer)
+      },
+      { discard: true }
     )
+  ).pipe(
+    Effect.ignore,
+    Effect.andThen(Effect.exit(handle.exitCode)),
+    Effect.flatMap((exit) =>
+      Effect.map(
+        errors.text,
+        (text) => new ShellEnded({ errors: text, ...(Exit.isSuccess(exit) ? { code: Number(exit.value) } : {}) })
+      )
+    ),
+    Effect.flatMap((reason) => {
+      isOpen = false
+      return Effect.andThen(
+        Deferred.succeed(end, reason),
+        Effect.forEach(waiting.splice(0), (one) => Deferred.fail(one, reason), { discard: true })
+      )
+    }),
+    Effect.forkScoped
+  )
 
   /** Answers come in the order of the scripts. */
   const sendScript = (text: string) =>

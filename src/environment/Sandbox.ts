@@ -1,26 +1,27 @@
 /**
- * An environment on this machine behind a wall: commands and file tools write below the working tree and in temporary directories of
- * their own only, do not see credentials, and reach no network unless it is given.
+ * An environment on this machine behind a wall: commands and file tools write below the working tree and in temporary
+ * directories of their own only, do not see credentials, and reach no network unless it is given.
  *
  * **Details**
  *
- * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real machine); both
- * follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
- * repositories below it too), `.hermes` and the settings of editors, shells, package managers and agents, from which
- * something runs later; such a file that a command makes is renamed when the command has ended (`planted` of the
- * environment). The files of the running program are read-only wherever they lie.
+ * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real
+ * machine); both follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only:
+ * `.git/hooks`, `.git/config` (of repositories below it too), `.hermes` and the settings of editors, shells, package
+ * managers and agents, from which something runs later; such a file that a command makes is renamed when the command
+ * has ended (`planted` of the environment). The files of the running program are read-only wherever they lie.
  * Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
- * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A working tree that holds the user's home directory cannot be written.
+ * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A
+ * working tree that holds the user's home directory cannot be written.
  *
- * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
- * and nothing runs.
+ * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says
+ * what is missing, and nothing runs.
  *
  * **Gotchas**
  *
- * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. A repository that a command
- * makes below the working tree has the settings and hooks that this command gave it: git of the user runs them there. Later commands and
- * file tools do not change them. The kernel is shared: this holds a program that goes astray or was talked into something, not an
- * exploit of the kernel.
+ * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. A
+ * repository that a command makes below the working tree has the settings and hooks that this command gave it: git of
+ * the user runs them there. Later commands and file tools do not change them. The kernel is shared: this holds a
+ * program that goes astray or was talked into something, not an exploit of the kernel.
  *
  * **Example** (An agent whose commands write below the working tree only)
  *
@@ -77,161 +78,219 @@ import * as SharedCaches from "./SharedCaches.ts"
 /** Bounds of a sandbox. Paths are absolute. */
 export interface Options extends SandboxPlaces.Options {
   /**
-   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP and through a proxy,
-   * which most programs find in their environment.
+   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP
+   * and through a proxy, which most programs find in their environment.
    */
   readonly network: "none" | "all" | SandboxNetwork.Hosts
 }
 
 /** The wall of the sandboxes that are built; that of this operating system. */
 export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
-  defaultValue: () => operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap
+  defaultValue: () => (operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap)
 })
 
 /** Remedy where a sandbox cannot be built. */
-export const describeRemedy = ({ requirement }: WallKind): string => `${requirement}, or set terminal.backend to local to run commands without a sandbox`
+export const describeRemedy = ({ requirement }: WallKind): string =>
+  `${requirement}, or set terminal.backend to local to run commands without a sandbox`
 
 /** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
 export const makeRefusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
-  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}` })
+  new ConfigError({
+    path: setting,
+    message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}`
+  })
 
 /** Variables that name sockets and directories that are not in the sandbox. */
 const unset = Object.fromEntries(
-  ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST"].map((name) => [name, undefined])
+  [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DOCKER_HOST"
+  ].map((name) => [name, undefined])
 )
 
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
-const makeExplainer = (
-  { network, policy }: Options,
-  wall: WallKind,
-  describeProgram: () => string | undefined
-): Environment["explain"] => (output, refused) => {
-  if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
-  const part = wall.stoppedBy(output)
-  if (part === "files") {
-    const places = policy === "read-only" ? `in ${describeTemporary(wall)} only` : `below the working tree and in ${describeTemporary(wall)} only`
-    const program = describeProgram()
-    const further = program === undefined ? "" : `; ${program}`
-    const reason = `the sandbox lets commands write ${places}${further}`
-    return { reason, setting: "terminal.sandbox.write", isAsked: false }
+const makeExplainer =
+  ({ network, policy }: Options, wall: WallKind, describeProgram: () => string | undefined): Environment["explain"] =>
+  (output, refused) => {
+    if (refused.length > 0)
+      return {
+        reason: `the sandbox did not let ${refused.join(", ")} be reached`,
+        setting: "terminal.sandbox.hosts",
+        isAsked: true
+      }
+    const part = wall.stoppedBy(output)
+    if (part === "files") {
+      const places =
+        policy === "read-only"
+          ? `in ${describeTemporary(wall)} only`
+          : `below the working tree and in ${describeTemporary(wall)} only`
+      const program = describeProgram()
+      const further = program === undefined ? "" : `; ${program}`
+      const reason = `the sandbox lets commands write ${places}${further}`
+      return { reason, setting: "terminal.sandbox.write", isAsked: false }
+    }
+    if (network === "all" || part === undefined) return undefined
+    const reason =
+      network === "none"
+        ? "the sandbox has no network"
+        : "the sandbox lets hosts be reached by HTTP through its proxy only"
+    return { reason, setting: "terminal.sandbox.network", isAsked: false }
   }
-  if (network === "all" || part === undefined) return undefined
-  const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
-  return { reason, setting: "terminal.sandbox.network", isAsked: false }
-}
 
 /** Directory of temporary files, for people and models. */
-const describeTemporary = ({ paths }: WallKind): string => paths === "mounted" ? "/tmp" : "$TMPDIR"
+const describeTemporary = ({ paths }: WallKind): string => (paths === "mounted" ? "/tmp" : "$TMPDIR")
 
 /** Description of a sandbox for a model that works in it. */
 export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
-  Effect.map(Wall, (wall) => renderDescription(policy, typeof network === "string" ? network : "hosts", describeTemporary(wall)))
+  Effect.map(Wall, (wall) =>
+    renderDescription(policy, typeof network === "string" ? network : "hosts", describeTemporary(wall))
+  )
 
 const basePrefix = "hermes-sandbox-"
 
 /** Environment of a sandbox; nothing is started before the first command. */
-const buildSandbox = Effect.fnUntraced(function*(options: Options) {
-  const host = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const outer = yield* ChildProcessSpawner
-  const kind = yield* Wall
-  const raise = yield* kind.make(host)
-  const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
-  yield* ProcessIdentity.markAsOwn(base)
-  yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
-  const { network } = options
-  const wall = yield* raise({ spawner: outer, base, network })
-  const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
-  const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
-  const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
-  /** Rules for commands of an agent that plans. */
-  let keptProgram: string | undefined
-  const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
+const buildSandbox = Effect.fnUntraced(
+  function* (options: Options) {
+    const host = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const outer = yield* ChildProcessSpawner
+    const kind = yield* Wall
+    const raise = yield* kind.make(host)
+    const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
+    yield* ProcessIdentity.markAsOwn(base)
+    yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
+    const { network } = options
+    const wall = yield* raise({ spawner: outer, base, network })
+    const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
+    const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
+    const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
+    /** Rules for commands of an agent that plans. */
+    let keptProgram: string | undefined
+    const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
 
-  const findRules = Effect.fnUntraced(function*(policy: Options["policy"]) {
-    if (policy === "read-only") return yield* readOnly.rules
-    yield* caughtUp
-    const list = yield* rules
-    yield* whileRunning
-    return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
-  })
-
-  const confineCommand = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
-    const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
-    const { directory: tmp } = yield* temporary
-    const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
-    const bounds = yield* findRules(policy)
-    keptProgram = SandboxProgram.describeKept(bounds)
-    const start = yield* wall.confine(command, { rules: bounds, directory })
-    const { shell: _, ...kept } = command.options
-    return ChildProcess.make(start.program, start.args, {
-      ...kept,
-      cwd: start.directory,
-      ...kept.env === undefined ? { extendEnv: true } : {},
-      env: {
-        ...kept.env,
-        ...unset,
-        ...policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env),
-        ...SandboxNetwork.buildVariables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
-        // The shell of macOS takes its own for here-documents.
-        ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },
-        TMPDIR: tmp,
-        HERMES_SANDBOX: policy
-      }
+    const findRules = Effect.fnUntraced(function* (policy: Options["policy"]) {
+      if (policy === "read-only") return yield* readOnly.rules
+      yield* caughtUp
+      const list = yield* rules
+      yield* whileRunning
+      return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
     })
-  })
 
-  const confinePipeline = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
-    command._tag === "StandardCommand"
-      ? confineCommand(command)
-      : Effect.map(Effect.all([confinePipeline(command.left), confinePipeline(command.right)]), ([left, right]) => ChildProcess.pipeTo(left, right, command.options))
+    const confineCommand = Effect.fnUntraced(function* (command: ChildProcess.StandardCommand) {
+      const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
+      const { directory: tmp } = yield* temporary
+      const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
+      const bounds = yield* findRules(policy)
+      keptProgram = SandboxProgram.describeKept(bounds)
+      const start = yield* wall.confine(command, { rules: bounds, directory })
+      const { shell: _, ...kept } = command.options
+      return ChildProcess.make(start.program, start.args, {
+        ...kept,
+        cwd: start.directory,
+        ...(kept.env === undefined ? { extendEnv: true } : {}),
+        env: {
+          ...kept.env,
+          ...unset,
+          ...(policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env)),
+          ...SandboxNetwork.buildVariables(
+            start.proxyPort,
+            start.proxyPort === undefined ? undefined : yield* wall.caller
+          ),
+          // The shell of macOS takes its own for here-documents.
+          ...(kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") }),
+          TMPDIR: tmp,
+          HERMES_SANDBOX: policy
+        }
+      })
+    })
 
-  const spawner = makeSpawner((command) =>
-    confinePipeline(command).pipe(
-      // The process that holds the network said something else than bubblewrap does: the wall is broken.
-      Effect.catchTag("SchemaError", (error) => Effect.die(error)),
-      Effect.flatMap(outer.spawn)
-    ))
+    const confinePipeline = (
+      command: ChildProcess.Command
+    ): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
+      command._tag === "StandardCommand"
+        ? confineCommand(command)
+        : Effect.map(Effect.all([confinePipeline(command.left), confinePipeline(command.right)]), ([left, right]) =>
+            ChildProcess.pipeTo(left, right, command.options)
+          )
 
-  const environment = CommandEnvironment.of({
-    ...onThisMachine,
-    name: "sandbox",
-    isConfined: true,
-    description: yield* describeSandbox(options),
-    explain: makeExplainer(options, kind, () => keptProgram),
-    reach: typeof network === "string" ? network : "hosts",
-    forward: (port) =>
-      wall.ports === "shared"
-        ? PortForward.toLocalAddress(port)
-        : PortForward.carryConnections(port, spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))),
-    trees: { place: "here", spawner: outer, files: host },
-    spawner,
-    outside: { spawner: outer, files: host },
-    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory), watch.admit),
-    temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
-    planted: { take: watch.takeSetAside, keep: watch.keep }
-  })
-  return { base, environment }
-}, Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
+    const spawner = makeSpawner((command) =>
+      confinePipeline(command).pipe(
+        // The process that holds the network said something else than bubblewrap does: the wall is broken.
+        Effect.catchTag("SchemaError", (error) => Effect.die(error)),
+        Effect.flatMap(outer.spawn)
+      )
+    )
 
-/** True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory, space. */
+    const environment = CommandEnvironment.of({
+      ...onThisMachine,
+      name: "sandbox",
+      isConfined: true,
+      description: yield* describeSandbox(options),
+      explain: makeExplainer(options, kind, () => keptProgram),
+      reach: typeof network === "string" ? network : "hosts",
+      forward: (port) =>
+        wall.ports === "shared"
+          ? PortForward.toLocalAddress(port)
+          : PortForward.carryConnections(
+              port,
+              spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))
+            ),
+      trees: { place: "here", spawner: outer, files: host },
+      spawner,
+      outside: { spawner: outer, files: host },
+      files: SandboxFiles.make(
+        host,
+        path,
+        rules,
+        Effect.map(temporary, ({ directory }) => directory),
+        watch.admit
+      ),
+      temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
+      planted: { take: watch.takeSetAside, keep: watch.keep }
+    })
+    return { base, environment }
+  },
+  Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
+
+/**
+ * True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
+ * space.
+ */
 const isExhaustion = (output: string): boolean =>
-  /too many open files|resource temporarily unavailable|cannot allocate memory|cannot fork|\b(?:EMFILE|ENFILE|EAGAIN|ENOMEM)\b/i.test(output)
+  /too many open files|resource temporarily unavailable|cannot allocate memory|cannot fork|\b(?:EMFILE|ENFILE|EAGAIN|ENOMEM)\b/i.test(
+    output
+  )
 
 /** The error of a sandbox that could not be tried. */
 const makeUntriedError = (reason: string): ConfigError =>
   new ConfigError({
     path: "terminal.backend",
-    message: `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
+    message:
+      `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
       "(ulimit -a, df) and start again, or set terminal.backend to local to run commands without a sandbox"
   })
 
 /** Runs a command behind the wall; fails with the reason where the wall does not stand. */
-const tryCommand = Effect.fnUntraced(function*({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
-  const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" }))
-  const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
-  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.takeHead(said.trim(), 200), isPassing: isExhaustion(said) })
-}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
+const tryCommand = Effect.fnUntraced(
+  function* ({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
+    const handle = yield* spawner.spawn(
+      ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" })
+    )
+    const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], {
+      concurrency: 2
+    })
+    if (code !== 0)
+      return yield* new NotBuilt({ reason: TextCut.takeHead(said.trim(), 200), isPassing: isExhaustion(said) })
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
 
 /** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
 const trial = [
@@ -241,28 +300,41 @@ const trial = [
 ].join("\n")
 
 /** Tries a wall from both sides, once for a machine. */
-const trySandbox = Effect.fnUntraced(function*({ base, environment }: Effect.Success<ReturnType<typeof buildSandbox>>) {
-  const fs = yield* FileSystem.FileSystem
-  const inside = yield* environment.files.makeTempFileScoped()
-  yield* fs.writeFileString(`${base}/outside`, "hidden")
-  yield* tryCommand(environment, trial, [inside, `${base}/outside`])
-}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
+const trySandbox = Effect.fnUntraced(
+  function* ({ base, environment }: Effect.Success<ReturnType<typeof buildSandbox>>) {
+    const fs = yield* FileSystem.FileSystem
+    const inside = yield* environment.files.makeTempFileScoped()
+    yield* fs.writeFileString(`${base}/outside`, "hidden")
+    yield* tryCommand(environment, trial, [inside, `${base}/outside`])
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+)
 
 /**
- * The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. It fails where the trial itself
- * could not be made, as without free descriptors or space: that says nothing about the machine.
+ * The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. It fails where
+ * the trial itself could not be made, as without free descriptors or space: that says nothing about the machine.
  */
-export const findObstacle = (options: Options): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+export const findObstacle = (
+  options: Options
+): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Effect.scoped(Effect.flatMap(buildSandbox(options), trySandbox)).pipe(
     Effect.as(undefined),
-    Effect.catchTag("NotBuilt", ({ isPassing, reason }) => isPassing === true ? Effect.fail(makeUntriedError(reason)) : Effect.succeed(reason))
+    Effect.catchTag("NotBuilt", ({ isPassing, reason }) =>
+      isPassing === true ? Effect.fail(makeUntriedError(reason)) : Effect.succeed(reason)
+    )
   )
 
-const failWith = (refused: (reason: string, wall: WallKind) => ConfigError) => ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
-  Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
+const failWith =
+  (refused: (reason: string, wall: WallKind) => ConfigError) =>
+  ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
+    Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
 
 /** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
-export const make = (options: Options, refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)) =>
+export const make = (
+  options: Options,
+  refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)
+) =>
   buildSandbox(options).pipe(
     Effect.map(({ environment }) => environment),
     Effect.tap((environment) => tryCommand(environment, "exit 0", [])),
@@ -270,12 +342,22 @@ export const make = (options: Options, refused: (reason: string, wall: WallKind)
   )
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */
-export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+export const layer = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Layer.effect(CommandEnvironment, make(options))
 
 /** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
-export const layerTried = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(CommandEnvironment, buildSandbox(options).pipe(
-    Effect.map(({ environment }) => environment),
-    Effect.catchTag("NotBuilt", failWith((reason, wall) => makeRefusal(reason, wall)))
-  ))
+export const layerTried = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(
+    CommandEnvironment,
+    buildSandbox(options).pipe(
+      Effect.map(({ environment }) => environment),
+      Effect.catchTag(
+        "NotBuilt",
+        failWith((reason, wall) => makeRefusal(reason, wall))
+      )
+    )
+  )

@@ -78,21 +78,21 @@ export const readVariables = (name: string, place: string): Readonly<Record<stri
 /** Merges variables; arguments of one name are put together. */
 const mergeVariables = (list: ReadonlyArray<Readonly<Record<string, string>>>): Readonly<Record<string, string>> => {
   const words = list.map(({ MAVEN_ARGS }) => MAVEN_ARGS).filter((word) => word !== undefined)
-  return { ...Object.assign({}, ...list), ...words.length === 0 ? {} : { MAVEN_ARGS: words.join(" ") } }
+  return { ...Object.assign({}, ...list), ...(words.length === 0 ? {} : { MAVEN_ARGS: words.join(" ") }) }
 }
 
 const keptMillis = 30 * 24 * 60 * 60 * 1000
 
 /** Removes caches that were not used for long. Directories of modules may be read-only (Go). */
-const removeStale = Effect.fnUntraced(function*(directory: string, own: string) {
+const removeStale = Effect.fnUntraced(function* (directory: string, own: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const now = yield* Clock.currentTimeMillis
   const openUp = (place: string): Effect.Effect<void, PlatformError> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { mode, type } = yield* fs.lstat(place)
       if (type !== "Directory") return
-      yield* fs.chmod(place, mode & 0o7777 | 0o700)
+      yield* fs.chmod(place, (mode & 0o7777) | 0o700)
       yield* Effect.forEach(yield* fs.readDirectory(place), (name) => openUp(path.join(place, name)), { discard: true })
     })
   for (const name of yield* fs.readDirectory(directory)) {
@@ -105,7 +105,7 @@ const removeStale = Effect.fnUntraced(function*(directory: string, own: string) 
 })
 
 /** Finds the caches of each project, which are made when its first command runs. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { directory, home, owner = "", places }: Options,
   paths: WallKind["paths"]
 ): Effect.fn.Return<
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   const known = new Map<string, ProjectCaches>()
 
-  const openCache = Effect.fnUntraced(function*(root: string, name: string) {
+  const openCache = Effect.fnUntraced(function* (root: string, name: string) {
     const source = path.join(root, name)
     yield* fs.makeDirectory(source, { recursive: true, mode: 0o700 })
     const [usual] = paths === "mounted" ? yield* findRuleAt("write", path.join(home, name)) : []
@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function*(
     return { rules: [{ ...usual, source }, ...inside, ...beside.rules], variables: beside.variables }
   })
 
-  const openCaches = Effect.fnUntraced(function*(tree: string | undefined) {
+  const openCaches = Effect.fnUntraced(function* (tree: string | undefined) {
     const name = Digest.toHex(`${owner}\0${tree ?? ""}`, 24)
     const root = path.join(directory, name)
     yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })

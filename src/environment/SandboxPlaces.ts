@@ -1,6 +1,6 @@
 /**
- * Rules of a sandbox for the files that exist now: its working tree with what is fixed in it, repositories below it, temporary directories,
- * caches, hidden places.
+ * Rules of a sandbox for the files that exist now: its working tree with what is fixed in it, repositories below it,
+ * temporary directories, caches, hidden places.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -25,8 +25,8 @@ const noCaches: SandboxCaches.ProjectCaches = { rules: [], variables: {} }
 /** Bounds of what the commands of a sandbox read and write. Paths are absolute. */
 export interface Options {
   /**
-   * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too, unless its run is
-   * in the mode `plan`.
+   * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written
+   * too, unless its run is in the mode `plan`.
    */
   readonly policy: "read-only" | "workspace-write"
   /** The user's home directory. A tree that holds it is not written. */
@@ -44,8 +44,8 @@ export interface Options {
 }
 
 /**
- * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is about, and
- * seldom; a command cannot change it.
+ * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is
+ * about, and seldom; a command cannot change it.
  */
 const rulesMillis = 1000
 
@@ -58,31 +58,41 @@ export interface TemporaryDirectory {
   readonly sources: ReadonlyArray<string>
 }
 
-/** Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual paths where they can stand there. */
-export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: WallKind["paths"]) {
+/**
+ * Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual
+ * paths where they can stand there.
+ */
+export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: WallKind["paths"]) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const numbers = new Map<string | undefined, number>()
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const conversation = yield* CallConversation
     const number = numbers.get(conversation) ?? numbers.size
     numbers.set(conversation, number)
     const root = path.join(base, String(number))
     const at = { tmp: path.join(root, "tmp"), varTmp: path.join(root, "var-tmp") }
     const made = paths === "mounted" ? [at.tmp, at.varTmp] : [at.tmp]
-    yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), { discard: true })
-    const mounted: ReadonlyArray<Rule> = [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }]
+    yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), {
+      discard: true
+    })
+    const mounted: ReadonlyArray<Rule> = [
+      { path: "/tmp", source: at.tmp, allows: "write" },
+      { path: "/var/tmp", source: at.varTmp, allows: "write" }
+    ]
     // A command would see what others have there, but where a mount takes its place.
-    const own: ReadonlyArray<Rule> = paths === "mounted" && mounted.some(({ path }) => isWithin(base, path)) ? [] : [{ path: base, allows: "nothing" }]
-    const temporary: TemporaryDirectory = paths === "mounted"
-      ? { directory: "/tmp", rules: [...mounted, ...own], sources: made }
-      : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }], sources: made }
+    const own: ReadonlyArray<Rule> =
+      paths === "mounted" && mounted.some(({ path }) => isWithin(base, path)) ? [] : [{ path: base, allows: "nothing" }]
+    const temporary: TemporaryDirectory =
+      paths === "mounted"
+        ? { directory: "/tmp", rules: [...mounted, ...own], sources: made }
+        : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }], sources: made }
     return temporary
   })
 })
 
 /** Rules of the calls from each directory, for the files that exist now. */
-export const makeRules = Effect.fnUntraced(function*(
+export const makeRules = Effect.fnUntraced(function* (
   options: Options,
   temporary: Effect.Effect<TemporaryDirectory, PlatformError>,
   paths: WallKind["paths"]
@@ -93,31 +103,45 @@ export const makeRules = Effect.fnUntraced(function*(
   // Commands write here: the program's own helpers do not come from these places.
   if (options.policy === "workspace-write") distrustPlaces(options.writable)
 
-  const lookUpRule = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.findRuleAt(allows, named), services)
+  const lookUpRule = (allows: Rule["allows"]) => (named: string) =>
+    Effect.provideContext(WorkingTree.findRuleAt(allows, named), services)
 
   const placeholders = new Set<string>()
-  yield* Effect.addFinalizer(() => Effect.forEach(placeholders, (placeholder) =>
-    // Whoever put something there keeps it.
-    Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach(
+      placeholders,
+      (placeholder) =>
+        // Whoever put something there keeps it.
+        Effect.ignore(removeEmptyDirectory(placeholder)),
+      { discard: true }
+    )
+  )
 
   /** Takes an empty `.git` or `.hermes` as one of its own: a sandbox that was killed left it. */
   const claimEmptyDirectory = (directory: string): Effect.Effect<void> =>
     /\/\.(?:git|hermes)$/.test(directory)
-      ? Effect.ignore(Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory))))
+      ? Effect.ignore(
+          Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory)))
+        )
       : Effect.void
 
   /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
   const reserveDirectory = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.flatMap(Effect.andThen(claimEmptyDirectory(directory), lookUpRule("read")(directory)), (found) =>
-      found.length > 0 || options.policy === "read-only" ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
-        Effect.tap(Effect.sync(() => placeholders.add(directory))),
-        // Somebody else was first, or nobody can make one here.
-        Effect.ignore,
-        Effect.andThen(lookUpRule("read")(directory))
-      ))
+      found.length > 0 || options.policy === "read-only"
+        ? Effect.succeed(found)
+        : fs.makeDirectory(directory).pipe(
+            Effect.tap(Effect.sync(() => placeholders.add(directory))),
+            // Somebody else was first, or nobody can make one here.
+            Effect.ignore,
+            Effect.andThen(lookUpRule("read")(directory))
+          )
+    )
 
   const findRuleOrAbsent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.map(lookUpRule("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
+    Effect.map(lookUpRule("read")(file), (found) =>
+      found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }]
+    )
 
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
@@ -126,72 +150,84 @@ export const makeRules = Effect.fnUntraced(function*(
   const program = yield* Effect.cached(Effect.provideContext(findProgram, services))
   const watch = yield* TreeWatch.make({
     home: options.home,
-    links: Effect.map(program, ({ links }) => options.policy === "read-only" ? [] : links),
+    links: Effect.map(program, ({ links }) => (options.policy === "read-only" ? [] : links)),
     writable: options.writable,
     onChange: () => known.clear()
   })
   const openCaches = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
 
-  const findTree = Effect.fnUntraced(function*(directory: string) {
+  const findTree = Effect.fnUntraced(function* (directory: string) {
     return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
   })
 
   /** The tree that commands of the call may write; undefined where they may write none. */
-  const findWrittenTree = Effect.gen(function*() {
+  const findWrittenTree = Effect.gen(function* () {
     const directory = yield* CallDirectory
     const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)
-    const holdsHome = tree === "/" || tree !== undefined && options.home !== undefined && isWithin(options.home, tree)
+    const holdsHome = tree === "/" || (tree !== undefined && options.home !== undefined && isWithin(options.home, tree))
     return holdsHome ? undefined : tree
   })
 
   /** Waits until what commands made in the tree is known; one that runs may make it at any time. */
   const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
-    tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree)))
+    tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree))
+  )
 
-  const findTreeRules = Effect.fnUntraced(function*(directory: string) {
+  const findTreeRules = Effect.fnUntraced(function* (directory: string) {
     const tree = yield* findTree(directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && isWithin(options.home, tree)) return yield* lookUpRule("read")(tree)
     if (options.policy === "workspace-write") distrustPlaces([tree])
-    return yield* WorkingTree.listRules(tree, { ...options, scan: yield* watch.lookThrough(tree) }, { reserved: reserveDirectory, absent: findRuleOrAbsent })
+    return yield* WorkingTree.listRules(
+      tree,
+      { ...options, scan: yield* watch.lookThrough(tree) },
+      { reserved: reserveDirectory, absent: findRuleOrAbsent }
+    )
   }, Effect.provideContext(services))
 
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
 
-  const coverSockets = Effect.fnUntraced(function*(directory: string | undefined) {
+  const coverSockets = Effect.fnUntraced(function* (directory: string | undefined) {
     const trees = directory === undefined ? [] : [yield* findTree(directory)]
     const sockets = yield* listServiceSockets(trees, options.writable)
     return (yield* Effect.forEach(sockets, lookUpRule("nothing"))).flat()
   }, Effect.provideContext(services))
 
-  const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
+  const findCaches = Effect.fnUntraced(function* (directory: string | undefined) {
     // A command without a project has no caches, a program of the user has some.
     const isUnowned = directory === undefined && options.caches?.owner === undefined
     if (openCaches === undefined || isUnowned || options.policy === "read-only") return noCaches
     return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
-  const collectRules = Effect.fnUntraced(function*(directory: string | undefined) {
-    const lists = yield* Effect.all([
-      directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
-      Effect.map(findCaches(directory), ({ rules }) => rules),
-      Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")), (list) => list.flat()),
-      // Sockets of services: a container daemon's gives away the machine.
-      Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
-      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat()),
-      coverSockets(directory)
-    ], { concurrency: "unbounded" })
+  const collectRules = Effect.fnUntraced(function* (directory: string | undefined) {
+    const lists = yield* Effect.all(
+      [
+        directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
+        Effect.map(findCaches(directory), ({ rules }) => rules),
+        Effect.map(
+          Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")),
+          (list) => list.flat()
+        ),
+        // Sockets of services: a container daemon's gives away the machine.
+        Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
+        Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat()),
+        coverSockets(directory)
+      ],
+      { concurrency: "unbounded" }
+    )
     const list = [...(yield* temporary).rules, ...lists.flat()]
     const { files } = yield* program
-    return sortRules([...list, ...yield* SandboxProgram.findRules(files, list, options.writable)])
+    return sortRules([...list, ...(yield* SandboxProgram.findRules(files, list, options.writable))])
   }, Effect.provideContext(services))
 
   /** The life of a command that may make repositories and files that run later, until the scope ends. */
   const whileRunning = Effect.flatMap(findWrittenTree, (tree) =>
-    tree === undefined ? Effect.void : watch.whileRunning(tree))
-  const rules = Effect.gen(function*() {
+    tree === undefined ? Effect.void : watch.whileRunning(tree)
+  )
+  const rules = Effect.gen(function* () {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
     const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`

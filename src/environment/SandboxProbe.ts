@@ -3,9 +3,11 @@
  *
  * **Details**
  *
- * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program runs in, and
- * the file of the program that builds the wall (where it stands on most machines). A machine that could not build one is tried again by each run, which costs a few milliseconds; a file that
- * cannot be read or written costs the same. A trial that could not be made (no free descriptors) is an error and no answer. The notice for the user is due once for each reason.
+ * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program
+ * runs in, and the file of the program that builds the wall (where it stands on most machines). A machine that could
+ * not build one is tried again by each run, which costs a few milliseconds; a file that cannot be read or written costs
+ * the same. A trial that could not be made (no free descriptors) is an error and no answer. The notice for the user is
+ * due once for each reason.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -21,24 +23,32 @@ export type ProbeResult =
 const Kept = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, reason: Schema.optionalKey(Schema.String) }))
 
 /** Names the machine as far as a sandbox depends on it. */
-const describeMachine = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+const describeMachine = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
   const readText = (read: Effect.Effect<string, unknown>) => Effect.orElseSucceed(read, () => "")
-  const parts = yield* Effect.all([
-    readText(fs.readFileString("/proc/sys/kernel/random/boot_id")),
-    readText(fs.readLink("/proc/self/ns/user")),
-    readText(fs.readLink("/proc/self/ns/mnt")),
-    ...["/usr/bin/bwrap", "/usr/bin/sandbox-exec"].map((program) =>
-      readText(Effect.map(fs.stat(program), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`)))
-  ], { concurrency: "unbounded" })
-  return parts.map((part) => part.trim()).filter((part) => part !== "").join(" ")
+  const parts = yield* Effect.all(
+    [
+      readText(fs.readFileString("/proc/sys/kernel/random/boot_id")),
+      readText(fs.readLink("/proc/self/ns/user")),
+      readText(fs.readLink("/proc/self/ns/mnt")),
+      ...["/usr/bin/bwrap", "/usr/bin/sandbox-exec"].map((program) =>
+        readText(
+          Effect.map(fs.stat(program), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`)
+        )
+      )
+    ],
+    { concurrency: "unbounded" }
+  )
+  return parts
+    .map((part) => part.trim())
+    .filter((part) => part !== "")
+    .join(" ")
 })
 
 /** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */
-export const find = Effect.fnUntraced(function*<E, R>(file: string, obstacle: Effect.Effect<string | undefined, E, R>): Effect.fn.Return<
-  ProbeResult,
-  E,
-  R | FileSystem.FileSystem
-> {
+export const find = Effect.fnUntraced(function* <E, R>(
+  file: string,
+  obstacle: Effect.Effect<string | undefined, E, R>
+): Effect.fn.Return<ProbeResult, E, R | FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const machine = yield* describeMachine(fs)
   const kept = yield* Effect.option(Effect.flatMap(fs.readFileString(file), Schema.decodeEffect(Kept)))
@@ -46,7 +56,7 @@ export const find = Effect.fnUntraced(function*<E, R>(file: string, obstacle: Ef
   if (known !== undefined && known.machine === machine && known.reason === undefined) return { _tag: "Works" }
   const reason = yield* obstacle
   if (known === undefined || known.machine !== machine || known.reason !== reason) {
-    yield* Schema.encodeEffect(Kept)({ machine, ...reason === undefined ? {} : { reason } }).pipe(
+    yield* Schema.encodeEffect(Kept)({ machine, ...(reason === undefined ? {} : { reason }) }).pipe(
       Effect.flatMap((text) => fs.writeFileString(file, text, { mode: 0o600 })),
       // Nobody has to remember it: the next run finds it again.
       Effect.ignore

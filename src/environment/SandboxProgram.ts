@@ -13,7 +13,7 @@ import { findRuleAt } from "./WorkingTree.ts"
  * Rules for the files of the program that other rules let be written. A file is left to them where `writable` names
  * it, its directory, or a place below it.
  */
-export const findRules = Effect.fnUntraced(function*(
+export const findRules = Effect.fnUntraced(function* (
   files: ReadonlyArray<string>,
   rules: ReadonlyArray<Rule>,
   writable: ReadonlyArray<string>
@@ -29,9 +29,13 @@ export const findRules = Effect.fnUntraced(function*(
   const found = yield* Effect.forEach(kept, (file) => findRuleAt("read", file))
   // A tree that lies in the program; packages and what tools put beside them are no part of it.
   const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
-  const inside = rules.filter((rule) =>
-    rule.allows === "write" && rule.source === undefined && !isNamed(rule.path) &&
-    parts.some((file) => file !== rule.path && isWithin(rule.path, file)))
+  const inside = rules.filter(
+    (rule) =>
+      rule.allows === "write" &&
+      rule.source === undefined &&
+      !isNamed(rule.path) &&
+      parts.some((file) => file !== rule.path && isWithin(rule.path, file))
+  )
   const all = [...found.flat(), ...inside.map(({ isFile, path }): Rule => ({ path, isFile, allows: "read" }))]
   return all.map((rule): Rule => ({ ...rule, keeps: "program" }))
 })

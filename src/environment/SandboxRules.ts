@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * The rule with the longest path that holds a path decides about it; of two rules of one path the stricter one does. A path
- * without a rule may be read. The list is both the mounts of the sandbox, in their order, and the judgement of the file tools.
+ * The rule with the longest path that holds a path decides about it; of two rules of one path the stricter one does. A
+ * path without a rule may be read. The list is both the mounts of the sandbox, in their order, and the judgement of the
+ * file tools.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -20,32 +21,41 @@ export interface Rule {
   readonly source?: string | undefined
   /** True of one file. */
   readonly isFile?: boolean | undefined
-  /** True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the command. */
+  /**
+   * True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the
+   * command.
+   */
   readonly isAbsent?: boolean | undefined
   /**
-   * Reason of a rule to read: `later` for files from which something runs later, which file tools write with a question;
-   * `program` for the running program.
+   * Reason of a rule to read: `later` for files from which something runs later, which file tools write with a
+   * question; `program` for the running program.
    */
   readonly keeps?: "later" | "program" | undefined
 }
 
 const strictness: Readonly<Record<Rule["allows"], number>> = { write: 0, read: 1, nothing: 2 }
 
-const countDepth = (path: string): number => path === "/" ? 0 : path.split("/").length - 1
+const countDepth = (path: string): number => (path === "/" ? 0 : path.split("/").length - 1)
 
 const sorted = Arr.sortBy(
   Order.mapInput(Order.Number, ({ path }: Rule) => countDepth(path)),
   Order.mapInput(Order.Number, ({ allows }: Rule) => strictness[allows])
 )
 
-/** Directories between a path that is kept and the written one that holds it: each is mounted, because a mount cannot be renamed. */
+/**
+ * Directories between a path that is kept and the written one that holds it: each is mounted, because a mount cannot be
+ * renamed.
+ */
 const findAnchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.flatMap(({ allows, path }) => {
     if (allows === "write") return []
     const above = rules.findLast((rule) => rule.path !== path && isWithin(path, rule.path))
     // A path that stands elsewhere on the host is mounted anew, whatever was renamed.
     if (above?.allows !== "write" || above.source !== undefined) return []
-    const between = path.slice(above.path.length + 1).split("/").slice(0, -1)
+    const between = path
+      .slice(above.path.length + 1)
+      .split("/")
+      .slice(0, -1)
     return between.map((_, index): Rule => {
       const below = `/${between.slice(0, index + 1).join("/")}`
       return { path: above.path + below, allows: "write" }
@@ -60,10 +70,12 @@ export const sortRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
 }
 
 /** True when `path` is `root` or below it. */
-export const isWithin = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
+export const isWithin = (path: string, root: string): boolean =>
+  root === "/" || path === root || path.startsWith(`${root}/`)
 
 /** The rule that decides about a path; undefined where none does, and the path may be read. */
-export const findRule = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined => rules.findLast((rule) => isWithin(path, rule.path))
+export const findRule = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined =>
+  rules.findLast((rule) => isWithin(path, rule.path))
 
 /** Path on the host of a path in the sandbox. */
 export const toHostPath = (rules: ReadonlyArray<Rule>, path: string): string => {
@@ -77,10 +89,23 @@ export const toSandboxPath = (rules: ReadonlyArray<Rule>, path: string): string 
   return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
 }
 
-/** Description of a sandbox for the model that works in it; `temporary` is how its commands name the directory of temporary files. */
-export const renderDescription = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all", temporary: string): string =>
+/**
+ * Description of a sandbox for the model that works in it; `temporary` is how its commands name the directory of
+ * temporary files.
+ */
+export const renderDescription = (
+  policy: "read-only" | "workspace-write",
+  network: "none" | "hosts" | "all",
+  temporary: string
+): string =>
   `Commands and file tools work in a sandbox: ${
-    policy === "read-only" ? `nothing but ${temporary} can be written` : `only the working tree and ${temporary} can be written`
+    policy === "read-only"
+      ? `nothing but ${temporary} can be written`
+      : `only the working tree and ${temporary} can be written`
   }, credentials cannot be read${
-    { none: ", and commands reach each other by the network but nothing else", hosts: ", and hosts are reached through an HTTP proxy, each with the consent of the user", all: "" }[network]
+    {
+      none: ", and commands reach each other by the network but nothing else",
+      hosts: ", and hosts are reached through an HTTP proxy, each with the consent of the user",
+      all: ""
+    }[network]
   }. Do not work around it: tell the user what needs more.`

@@ -1,6 +1,6 @@
 /**
- * The part of a sandbox that differs by operating system: how its wall starts a command, and how to tell that the wall stopped one.
- * Policies, rules, hosts, variables and questions are the same for all (`Sandbox`).
+ * The part of a sandbox that differs by operating system: how its wall starts a command, and how to tell that the wall
+ * stopped one. Policies, rules, hosts, variables and questions are the same for all (`Sandbox`).
  */
 import type * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -15,7 +15,10 @@ import type { Rule } from "./SandboxRules.ts"
 /** A wall that does not stand. */
 export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", {
   reason: Schema.String,
-  /** True where it says nothing about the machine: the trial could not be made, for want of descriptors, processes or space. */
+  /**
+   * True where it says nothing about the machine: the trial could not be made, for want of descriptors, processes or
+   * space.
+   */
   isPassing: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -32,14 +35,19 @@ export interface ConfinedCommand {
   readonly args: ChildProcess.StandardCommand["args"]
   /** Directory that the program starts in. */
   readonly directory: string
-  /** Port of the loopback address, as the command sees it, on which the proxy answers; undefined where there is none. */
+  /**
+   * Port of the loopback address, as the command sees it, on which the proxy answers; undefined where there is none.
+   */
   readonly proxyPort: string | undefined
 }
 
 /** A wall that was built. */
 export interface Wall {
   /** The wall's own part of starting a command; what it leaves behind is gone when the scope ends. */
-  readonly confine: (command: ChildProcess.StandardCommand, bounds: Bounds) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
+  readonly confine: (
+    command: ChildProcess.StandardCommand,
+    bounds: Bounds
+  ) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
   /** Password of the tool call that is served, for the proxy; undefined where nobody is asked. */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
   /** `shared`: a port on which a command listens is one of this machine. */
@@ -66,5 +74,7 @@ export interface WallKind {
   /** Part of the wall that stopped a command, by its output; undefined for every other failure. */
   readonly stoppedBy: (output: string) => "files" | "network" | undefined
   /** Finds its programs, and then builds it. */
-  readonly make: (files: FileSystem.FileSystem) => Effect.Effect<(site: Site) => Effect.Effect<Wall, NotBuilt, Scope.Scope>, NotBuilt>
+  readonly make: (
+    files: FileSystem.FileSystem
+  ) => Effect.Effect<(site: Site) => Effect.Effect<Wall, NotBuilt, Scope.Scope>, NotBuilt>
 }

@@ -1,24 +1,25 @@
 /**
- * The wall of macOS: Seatbelt, by `/usr/bin/sandbox-exec -p PROFILE`. A profile denies everything that it does not allow, and the last
- * rule that fits an operation decides.
+ * The wall of macOS: Seatbelt, by `/usr/bin/sandbox-exec -p PROFILE`. A profile denies everything that it does not
+ * allow, and the last rule that fits an operation decides.
  *
  * **Details**
  *
- * Seatbelt judges the real path that a file has now, and mounts nothing: links need no care, and a directory that holds something kept,
- * or that may be written at all, cannot be renamed or replaced, because what is in it would have another path. Temporary files stand in
- * a directory of the sandbox that `TMPDIR` names; `/tmp` is not written.
+ * Seatbelt judges the real path that a file has now, and mounts nothing: links need no care, and a directory that holds
+ * something kept, or that may be written at all, cannot be renamed or replaced, because what is in it would have
+ * another path. Temporary files stand in a directory of the sandbox that `TMPDIR` names; `/tmp` is not written.
  *
- * Needs of every program are allowed by name, as other programs that confine commands on macOS do it: facts of the machine, users
- * and groups, logs, terminals. Left out on purpose: the keychain (`securityd`), preferences (`cfprefsd`), programs started outside
- * (`launchd`, LaunchServices, Apple events), the pasteboard, tables of processes, and hard links. Sockets work in the directory of
- * temporary files only, so that those of agents of keys and of container daemons are not reached.
+ * Needs of every program are allowed by name, as other programs that confine commands on macOS do it: facts of the
+ * machine, users and groups, logs, terminals. Left out on purpose: the keychain (`securityd`), preferences
+ * (`cfprefsd`), programs started outside (`launchd`, LaunchServices, Apple events), the pasteboard, tables of
+ * processes, and hard links. Sockets work in the directory of temporary files only, so that those of agents of keys and
+ * of container daemons are not reached.
  *
  * **Gotchas**
  *
- * No test gave a profile to a system: they compare its text, and run commands by a program in the place of `sandbox-exec`. There are no
- * namespaces: commands do not reach each other by the network unless all of it is given, a process that leaves its group outlives its
- * command (behind the same wall), and a command in a sandbox cannot build another one (`swift build`, browsers). Programs with the right
- * of their owner (`ps`, `top`) do not start.
+ * No test gave a profile to a system: they compare its text, and run commands by a program in the place of
+ * `sandbox-exec`. There are no namespaces: commands do not reach each other by the network unless all of it is given, a
+ * process that leaves its group outlives its command (behind the same wall), and a command in a sandbox cannot build
+ * another one (`swift build`, browsers). Programs with the right of their owner (`ps`, `top`) do not start.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -30,9 +31,10 @@ import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 /** Network of a {@link renderProfile}; a port is that of a proxy on this machine. */
 export type ProfileNetwork = "none" | "all" | { readonly proxyPort: number }
 
-const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"")}"`
+const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 
-const renderFilters = (filter: string, names: ReadonlyArray<string>): string => names.map((name) => `(${filter} ${quoteText(name)})`).join(" ")
+const renderFilters = (filter: string, names: ReadonlyArray<string>): string =>
+  names.map((name) => `(${filter} ${quoteText(name)})`).join(" ")
 
 /** Services of the system that every program may ask. */
 const services = [
@@ -44,7 +46,10 @@ const services = [
   "com.apple.system.opendirectoryd.membership"
 ]
 
-/** Services for the configuration of the network and for certificates; the latter fetches what a certificate names, from outside. */
+/**
+ * Services for the configuration of the network and for certificates; the latter fetches what a certificate names, from
+ * outside.
+ */
 const networkServices = [
   "com.apple.SystemConfiguration.configd",
   "com.apple.SystemConfiguration.DNSConfiguration",
@@ -54,14 +59,39 @@ const networkServices = [
 
 /** Facts of the machine and of the system; tables of processes and their arguments are not among them. */
 const facts = [
-  "kern.argmax", "kern.bootargs", "kern.hostname", "kern.maxfiles", "kern.maxfilesperproc", "kern.maxproc", "kern.ngroups",
-  "kern.osproductversion", "kern.osrelease", "kern.ostype", "kern.osvariant_status", "kern.osversion", "kern.secure_kernel",
-  "kern.tcsm_available", "kern.tcsm_enable", "kern.usrstack64", "kern.version", "kern.willshutdown", "security.mac.lockdown_mode_state",
-  "sysctl.proc_cputype", "vm.loadavg"
+  "kern.argmax",
+  "kern.bootargs",
+  "kern.hostname",
+  "kern.maxfiles",
+  "kern.maxfilesperproc",
+  "kern.maxproc",
+  "kern.ngroups",
+  "kern.osproductversion",
+  "kern.osrelease",
+  "kern.ostype",
+  "kern.osvariant_status",
+  "kern.osversion",
+  "kern.secure_kernel",
+  "kern.tcsm_available",
+  "kern.tcsm_enable",
+  "kern.usrstack64",
+  "kern.version",
+  "kern.willshutdown",
+  "security.mac.lockdown_mode_state",
+  "sysctl.proc_cputype",
+  "vm.loadavg"
 ]
 
 /** Devices that every program may write. */
-const devices = ["/dev/autofs_nowait", "/dev/dtracehelper", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty", "/dev/zero"]
+const devices = [
+  "/dev/autofs_nowait",
+  "/dev/dtracehelper",
+  "/dev/null",
+  "/dev/stderr",
+  "/dev/stdout",
+  "/dev/tty",
+  "/dev/zero"
+]
 
 const base = [
   "(version 1)",
@@ -79,7 +109,7 @@ const base = [
   "(allow pseudo-tty)",
   "(allow file-read*)",
   `(allow file-write* file-ioctl ${renderFilters("literal", [...devices, "/dev/ptmx"])} (regex #"^/dev/ttys[0-9]+$"))`,
-  "(allow file-write* (subpath \"/dev/fd\"))"
+  '(allow file-write* (subpath "/dev/fd"))'
 ]
 
 const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
@@ -87,8 +117,8 @@ const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
   if (network !== "all") return [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
   return [
     // By address only: a socket file leads to a daemon of the user. That of the resolver is needed for names.
-    "(allow network-outbound (remote ip \"*:*\") (literal \"/private/var/run/mDNSResponder\"))",
-    "(allow network-bind network-inbound (local ip \"*:*\"))",
+    '(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))',
+    '(allow network-bind network-inbound (local ip "*:*"))',
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)) (socket-domain AF_ROUTE))",
     `(allow mach-lookup ${renderFilters("global-name", networkServices)})`
   ]
@@ -96,7 +126,7 @@ const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
 
 /** A name in any case, as a volume of macOS takes it. */
 const toAnyCasePattern = (path: string): string => {
-  const escaped = path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replaceAll("\"", ".")
+  const escaped = path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replaceAll('"', ".")
   const cut = escaped.lastIndexOf("/") + 1
   return `#"^${escaped.slice(0, cut)}${escaped.slice(cut).replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)}$"`
 }
@@ -128,46 +158,82 @@ const renderSockets = (directory: string): ReadonlyArray<string> => [
 ]
 
 /** The profile of a command under ordered rules without sources. Pure. */
-export const renderProfile = (rules: ReadonlyArray<Rule>, network: ProfileNetwork, temporary: string | undefined): string =>
-  [...base, ...renderNetwork(network), ...temporary === undefined ? [] : renderSockets(temporary), ...rules.flatMap(renderRule), ...renderPlaces(rules), ""].join("\n")
+export const renderProfile = (
+  rules: ReadonlyArray<Rule>,
+  network: ProfileNetwork,
+  temporary: string | undefined
+): string =>
+  [
+    ...base,
+    ...renderNetwork(network),
+    ...(temporary === undefined ? [] : renderSockets(temporary)),
+    ...rules.flatMap(renderRule),
+    ...renderPlaces(rules),
+    ""
+  ].join("\n")
 
 /** A command and its arguments as words; the script of a shell where one is wanted. */
-const toWords = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] =>
-  shell === undefined || shell === false ? [command, ...args] : [shell === true ? "/bin/sh" : shell, "-c", [command, ...args].join(" ")]
+const toWords = ({
+  args,
+  command,
+  options: { shell }
+}: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] =>
+  shell === undefined || shell === false
+    ? [command, ...args]
+    : [shell === true ? "/bin/sh" : shell, "-c", [command, ...args].join(" ")]
 
-const buildWall = (program: string) => Effect.fnUntraced(function*({ base, network }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
-  const proxy = typeof network === "string"
-    ? undefined
-    : yield* Effect.mapError(SandboxNetwork.openProxy({ host: "127.0.0.1", port: 0 }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
-  const reached: ProfileNetwork = typeof network === "string" ? network : { proxyPort: proxy?.port ?? 0 }
-  return {
-    ports: "shared",
-    caller: proxy?.caller ?? Effect.undefined,
-    confine: (command, { directory, rules }) =>
-      Effect.succeed({
-        program,
-        args: ["-p", renderProfile(rules, reached, rules.find(({ allows, path }) => allows === "write" && isWithin(path, base))?.path), ...toWords(command)],
-        directory,
-        proxyPort: proxy?.port === undefined ? undefined : String(proxy.port)
-      })
-  }
-})
+const buildWall = (program: string) =>
+  Effect.fnUntraced(function* ({ base, network }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
+    const proxy =
+      typeof network === "string"
+        ? undefined
+        : yield* Effect.mapError(
+            SandboxNetwork.openProxy({ host: "127.0.0.1", port: 0 }, network),
+            (reason) => new NotBuilt({ reason, isPassing: true })
+          )
+    const reached: ProfileNetwork = typeof network === "string" ? network : { proxyPort: proxy?.port ?? 0 }
+    return {
+      ports: "shared",
+      caller: proxy?.caller ?? Effect.undefined,
+      confine: (command, { directory, rules }) =>
+        Effect.succeed({
+          program,
+          args: [
+            "-p",
+            renderProfile(
+              rules,
+              reached,
+              rules.find(({ allows, path }) => allows === "write" && isWithin(path, base))?.path
+            ),
+            ...toWords(command)
+          ],
+          directory,
+          proxyPort: proxy?.port === undefined ? undefined : String(proxy.port)
+        })
+    }
+  })
 
-const make = (program: string): WallKind["make"] => Effect.fnUntraced(function*(files) {
-  const isThere = yield* Effect.mapError(files.exists(program), ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
-  if (!isThere) return yield* new NotBuilt({ reason: `${program} is missing` })
-  return buildWall(program)
-})
+const make = (program: string): WallKind["make"] =>
+  Effect.fnUntraced(function* (files) {
+    const isThere = yield* Effect.mapError(
+      files.exists(program),
+      ({ message }) => new NotBuilt({ reason: message, isPassing: true })
+    )
+    if (!isThere) return yield* new NotBuilt({ reason: `${program} is missing` })
+    return buildWall(program)
+  })
 
-const noNetwork = /could not resolve host|nodename nor servname provided|ENOTFOUND|\b(?:connect|listen|bind|curl)\b[^\n]*(?:EPERM|operation not permitted)/i
+const noNetwork =
+  /could not resolve host|nodename nor servname provided|ENOTFOUND|\b(?:connect|listen|bind|curl)\b[^\n]*(?:EPERM|operation not permitted)/i
 const noPermission = /operation not permitted|\bEPERM\b/i
 
 /** Walls of Seatbelt; `program` is `sandbox-exec`. */
 export const makeSeatbelt = (program = "/usr/bin/sandbox-exec"): WallKind => ({
   name: "Seatbelt",
   requirement: "start hermes outside of another sandbox, on a macOS that has sandbox-exec",
-  untried: "its profile was compared as text and never tried on a Mac by its tests: what it keeps commands from, the programs that it lets start, and file tools by /.vol",
+  untried:
+    "its profile was compared as text and never tried on a Mac by its tests: what it keeps commands from, the programs that it lets start, and file tools by /.vol",
   paths: "judged",
-  stoppedBy: (output) => noNetwork.test(output) ? "network" : noPermission.test(output) ? "files" : undefined,
+  stoppedBy: (output) => (noNetwork.test(output) ? "network" : noPermission.test(output) ? "files" : undefined),
   make: make(program)
 })

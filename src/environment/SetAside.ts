@@ -39,21 +39,31 @@ const workInDirectory = <A, R>(
   directory: string,
   work: (at: string) => Effect.Effect<A, PlatformError, R>
 ): Effect.Effect<A, PlatformError, Exclude<R, Scope.Scope>> =>
-  Effect.scoped(Effect.flatMap(HeldPath.holdDirectory(directory), ({ at, real }): Effect.Effect<A, PlatformError, R> =>
-    real === directory ? work(at) : Effect.fail(makeReplacedError(directory))))
+  Effect.scoped(
+    Effect.flatMap(HeldPath.holdDirectory(directory), ({ at, real }): Effect.Effect<A, PlatformError, R> =>
+      real === directory ? work(at) : Effect.fail(makeReplacedError(directory))
+    )
+  )
 
 /** Runs work in a directory that its owner may not write now. */
-const runWhileWritable = Effect.fnUntraced(function*<A, R>(directory: string, work: Effect.Effect<A, PlatformError, R>) {
+const runWhileWritable = Effect.fnUntraced(function* <A, R>(
+  directory: string,
+  work: Effect.Effect<A, PlatformError, R>
+) {
   const fs = yield* FileSystem.FileSystem
-  return yield* Effect.catchIf(work, ({ reason }) => reason._tag === "PermissionDenied", Effect.fnUntraced(function*() {
-    const { mode } = yield* fs.stat(directory)
-    yield* fs.chmod(directory, mode & 0o7777 | 0o300)
-    return yield* Effect.ensuring(work, Effect.ignore(fs.chmod(directory, mode & 0o7777)))
-  }))
+  return yield* Effect.catchIf(
+    work,
+    ({ reason }) => reason._tag === "PermissionDenied",
+    Effect.fnUntraced(function* () {
+      const { mode } = yield* fs.stat(directory)
+      yield* fs.chmod(directory, (mode & 0o7777) | 0o300)
+      return yield* Effect.ensuring(work, Effect.ignore(fs.chmod(directory, mode & 0o7777)))
+    })
+  )
 })
 
 /** Renames a planted file; `original` is the target of the link that stood there before. */
-export const setAside = Effect.fnUntraced(function*(
+export const setAside = Effect.fnUntraced(function* (
   place: string,
   original?: string
 ): Effect.fn.Return<SetAside, PlatformError, FileSystem.FileSystem | Path.Path> {
@@ -61,28 +71,43 @@ export const setAside = Effect.fnUntraced(function*(
   const path = yield* Path.Path
   const directory = path.dirname(place)
   const name = path.basename(place)
-  return yield* workInDirectory(directory, Effect.fnUntraced(function*(at) {
-    const names = Array.from({ length: maxNames }, (_, number) => name + asideSuffix + (number === 0 ? "" : `-${number + 1}`))
-    const taken = new Set(yield* Effect.orElseSucceed(fs.readDirectory(at), () => []))
-    const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${asideSuffix}`
-    yield* runWhileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
-    if (original !== undefined) yield* runWhileWritable(at, fs.symlink(original, path.join(at, name)))
-    return { path: place, now: path.join(directory, free) }
-  }))
+  return yield* workInDirectory(
+    directory,
+    Effect.fnUntraced(function* (at) {
+      const names = Array.from(
+        { length: maxNames },
+        (_, number) => name + asideSuffix + (number === 0 ? "" : `-${number + 1}`)
+      )
+      const taken = new Set(yield* Effect.orElseSucceed(fs.readDirectory(at), () => []))
+      const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${asideSuffix}`
+      yield* runWhileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
+      if (original !== undefined) yield* runWhileWritable(at, fs.symlink(original, path.join(at, name)))
+      return { path: place, now: path.join(directory, free) }
+    })
+  )
 })
 
 /** Gives a file back its name, unless something stands there now. */
-export const putBack = Effect.fnUntraced(function*(
-  { now, path: place }: SetAside
-): Effect.fn.Return<void, PlatformError, FileSystem.FileSystem | Path.Path> {
+export const putBack = Effect.fnUntraced(function* ({
+  now,
+  path: place
+}: SetAside): Effect.fn.Return<void, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* workInDirectory(path.dirname(place), Effect.fnUntraced(function*(at) {
-    const names = yield* fs.readDirectory(at)
-    if (names.includes(path.basename(place))) {
-      const error = { _tag: "AlreadyExists", module: "FileSystem", method: "rename", pathOrDescriptor: place } as const
-      return yield* systemError(error)
-    }
-    yield* fs.rename(path.join(at, path.basename(now)), path.join(at, path.basename(place)))
-  }))
+  yield* workInDirectory(
+    path.dirname(place),
+    Effect.fnUntraced(function* (at) {
+      const names = yield* fs.readDirectory(at)
+      if (names.includes(path.basename(place))) {
+        const error = {
+          _tag: "AlreadyExists",
+          module: "FileSystem",
+          method: "rename",
+          pathOrDescriptor: place
+        } as const
+        return yield* systemError(error)
+      }
+      yield* fs.rename(path.join(at, path.basename(now)), path.join(at, path.basename(place)))
+    })
+  )
 })

@@ -1,13 +1,13 @@
 /**
- * A repository of git's for the states of a working tree, beside and apart from the user's own: its directory, index and configuration
- * stand elsewhere, and nothing of the user's repository is read or written.
+ * A repository of git's for the states of a working tree, beside and apart from the user's own: its directory, index
+ * and configuration stand elsewhere, and nothing of the user's repository is read or written.
  *
  * **Details**
  *
- * A state is a tree object. While nothing changed it costs one `git ls-files`; else the changed files are hashed and stored. Files that
- * `.gitignore` files or `.git/info/exclude` name, `node_modules` and the like, large files, hidden ones and those of nested repositories
- * are no part of it. Settings of the user, of the system and of the tree have no effect: no hook, filter, monitor or conversion runs, and
- * contents are kept byte for byte.
+ * A state is a tree object. While nothing changed it costs one `git ls-files`; else the changed files are hashed and
+ * stored. Files that `.gitignore` files or `.git/info/exclude` name, `node_modules` and the like, large files, hidden
+ * ones and those of nested repositories are no part of it. Settings of the user, of the system and of the tree have no
+ * effect: no hook, filter, monitor or conversion runs, and contents are kept byte for byte.
  *
  * Several programs share the objects of a tree; each has an index of its own, and leaves it to the next one.
  *
@@ -30,7 +30,9 @@ import type { TreeAccess } from "./CommandEnvironment.ts"
 import type { Listing } from "./NamedFiles.ts"
 
 /** Git failed, or is not there. */
-export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/GitFailed")("GitFailed", { message: Schema.String }) {}
+export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/GitFailed")("GitFailed", {
+  message: Schema.String
+}) {}
 
 /** A state of the tree. */
 export interface State {
@@ -62,9 +64,15 @@ export interface Difference {
 export interface ShadowRepository {
   /** Stores the present state. */
   readonly state: Effect.Effect<State, GitFailed | PlatformError>
-  readonly differences: (before: string, after: string) => Effect.Effect<ReadonlyArray<Difference>, GitFailed | PlatformError>
+  readonly differences: (
+    before: string,
+    after: string
+  ) => Effect.Effect<ReadonlyArray<Difference>, GitFailed | PlatformError>
   /** Contents by their hash, as many as fit into the bytes. */
-  readonly contents: (hashes: ReadonlyArray<string>, maxBytes: number) => Effect.Effect<ReadonlyMap<string, Uint8Array>, GitFailed | PlatformError>
+  readonly contents: (
+    hashes: ReadonlyArray<string>,
+    maxBytes: number
+  ) => Effect.Effect<ReadonlyMap<string, Uint8Array>, GitFailed | PlatformError>
   /** True of a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
   /** Paths of the tree by the index of the user's repository; undefined where that cannot be read. */
@@ -123,7 +131,11 @@ const maxOutput = 64 * 1024 * 1024
 /** Age of an index that its program left behind, in milliseconds. */
 const abandonedAfter = 24 * 60 * 60 * 1000
 
-const splitOutput = (output: Uint8Array): ReadonlyArray<string> => decoder.decode(output).split("\0").filter((part) => part !== "")
+const splitOutput = (output: Uint8Array): ReadonlyArray<string> =>
+  decoder
+    .decode(output)
+    .split("\0")
+    .filter((part) => part !== "")
 
 const toSide = (mode: string | undefined, hash: string | undefined): Side | undefined =>
   mode === undefined || hash === undefined || mode === "000000"
@@ -153,13 +165,13 @@ const parseContents = (output: Uint8Array): ReadonlyMap<string, Uint8Array> => {
 }
 
 /** Opens the states of a tree, and makes their place where there is none. */
-export const open = Effect.fnUntraced(function*(
+export const open = Effect.fnUntraced(function* (
   { files, place, spawner }: TreeAccess,
   { apart, directory, isHidden, maxFileBytes, maxFiles, patience, tree }: Options
 ): Effect.fn.Return<ShadowRepository, GitFailed | PlatformError, Scope.Scope> {
   const index = `${directory}/index-${yield* Ids.makeHex(12)}`
   const env = {
-    ...place === "here" ? { PATH: yield* TrustedPrograms.safePath } : {},
+    ...(place === "here" ? { PATH: yield* TrustedPrograms.safePath } : {}),
     LC_ALL: "C",
     GIT_DIR: directory,
     GIT_WORK_TREE: tree,
@@ -174,15 +186,23 @@ export const open = Effect.fnUntraced(function*(
   }
 
   /** Runs a program in the tree to its end; its output is cut at `most` bytes. */
-  const runProgram = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput, index?: string) {
+  const runProgram = Effect.fnUntraced(function* (
+    program: string,
+    args: ReadonlyArray<string>,
+    input: string | undefined,
+    most = maxOutput,
+    index?: string
+  ) {
     // On another machine the name is looked up there, where commands have that machine to themselves.
     const file = place === "here" ? yield* TrustedPrograms.find(program) : program
-    const handle = yield* spawner.spawn(ChildProcess.make(file, args, {
-      cwd: tree,
-      env: index === undefined ? env : { ...env, GIT_INDEX_FILE: index, GIT_LITERAL_PATHSPECS: "1" },
-      stdin: input === undefined ? "ignore" : Stream.encodeText(Stream.make(input)),
-      killSignal: "SIGKILL"
-    }))
+    const handle = yield* spawner.spawn(
+      ChildProcess.make(file, args, {
+        cwd: tree,
+        env: index === undefined ? env : { ...env, GIT_INDEX_FILE: index, GIT_LITERAL_PATHSPECS: "1" },
+        stdin: input === undefined ? "ignore" : Stream.encodeText(Stream.make(input)),
+        killSignal: "SIGKILL"
+      })
+    )
     let length = 0
     const pieces: Array<Uint8Array> = []
     const collected = Stream.runForEachWhile(handle.stdout, (bytes) =>
@@ -190,8 +210,11 @@ export const open = Effect.fnUntraced(function*(
         pieces.push(bytes)
         length += bytes.length
         return length < most
-      }))
-    const [, errors] = yield* Effect.all([collected, Stream.mkString(Stream.decodeText(handle.stderr))], { concurrency: 2 })
+      })
+    )
+    const [, errors] = yield* Effect.all([collected, Stream.mkString(Stream.decodeText(handle.stderr))], {
+      concurrency: 2
+    })
     // Cut output is what was asked for: the rest has no reader, and ends with the scope.
     const code = length < most ? Number(yield* handle.exitCode) : 0
     const output = new Uint8Array(length)
@@ -203,15 +226,17 @@ export const open = Effect.fnUntraced(function*(
     return { code, errors, output, isCut: length >= most }
   }, Effect.scoped)
 
-  const runGit = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: string, most?: number) {
+  const runGit = Effect.fnUntraced(function* (args: ReadonlyArray<string>, input?: string, most?: number) {
     const result = yield* runProgram("git", args, input, most)
-    if (result.code !== 0) return yield* new GitFailed({ message: `git ${args[0] ?? ""}: ${result.errors.trim().split("\n").at(-1) ?? ""}` })
+    if (result.code !== 0)
+      return yield* new GitFailed({ message: `git ${args[0] ?? ""}: ${result.errors.trim().split("\n").at(-1) ?? ""}` })
     return result
   })
 
   if (!(yield* files.exists(`${directory}/config`))) {
     yield* files.makeDirectory(`${directory}/info`, { recursive: true, mode: 0o700 })
-    for (const name of ["objects", "refs"]) yield* files.makeDirectory(`${directory}/${name}`, { recursive: true, mode: 0o700 })
+    for (const name of ["objects", "refs"])
+      yield* files.makeDirectory(`${directory}/${name}`, { recursive: true, mode: 0o700 })
     yield* files.writeFileString(`${directory}/HEAD`, "ref: refs/heads/none\n")
     yield* files.writeFileString(`${directory}/info/attributes`, attributes)
     yield* files.writeFileString(`${directory}/info/exclude`, `${alwaysIgnored.join("\n")}\n`)
@@ -221,33 +246,77 @@ export const open = Effect.fnUntraced(function*(
 
   // States of the past are needed by nobody: a change keeps its contents elsewhere.
   const counted = decoder.decode((yield* runProgram("git", ["count-objects", "-v"], undefined)).output)
-  const kibibytes = ["size", "size-pack"].reduce((sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0), 0)
+  const kibibytes = ["size", "size-pack"].reduce(
+    (sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0),
+    0
+  )
   if (kibibytes > maxKibibytes) {
-    for (const name of ["objects", "index"]) yield* files.remove(`${directory}/${name}`, { recursive: true, force: true })
+    for (const name of ["objects", "index"])
+      yield* files.remove(`${directory}/${name}`, { recursive: true, force: true })
     yield* files.makeDirectory(`${directory}/objects`, { recursive: true, mode: 0o700 })
   }
 
   // An index of a program that was killed is of no use; the newest one that was left saves hashing all files again.
   const now = yield* Clock.currentTimeMillis
-  const readAge = (name: string) => Effect.map(files.stat(`${directory}/${name}`), ({ mtime }) => now - Option.getOrElse(mtime, () => new Date(now)).getTime())
+  const readAge = (name: string) =>
+    Effect.map(
+      files.stat(`${directory}/${name}`),
+      ({ mtime }) => now - Option.getOrElse(mtime, () => new Date(now)).getTime()
+    )
   for (const name of (yield* files.readDirectory(directory)).filter((name) => name.startsWith("index-"))) {
-    yield* Effect.ignore(Effect.flatMap(readAge(name), (age) => age > abandonedAfter ? files.remove(`${directory}/${name}`, { force: true }) : Effect.void))
+    yield* Effect.ignore(
+      Effect.flatMap(readAge(name), (age) =>
+        age > abandonedAfter ? files.remove(`${directory}/${name}`, { force: true }) : Effect.void
+      )
+    )
   }
-  yield* Effect.ignore(Effect.gen(function*() {
-    const { atime, mtime } = yield* files.stat(`${directory}/index`)
-    const at = Option.getOrElse(mtime, () => new Date(0))
-    yield* files.copyFile(`${directory}/index`, index)
-    // Git takes a file that changed as late as its index for one to look into again.
-    yield* files.utimes(index, Option.getOrElse(atime, () => at), at)
-  }))
-  yield* Effect.addFinalizer(() => Effect.ignore(Effect.catch(files.rename(index, `${directory}/index`), () => files.remove(index, { force: true }))))
+  yield* Effect.ignore(
+    Effect.gen(function* () {
+      const { atime, mtime } = yield* files.stat(`${directory}/index`)
+      const at = Option.getOrElse(mtime, () => new Date(0))
+      yield* files.copyFile(`${directory}/index`, index)
+      // Git takes a file that changed as late as its index for one to look into again.
+      yield* files.utimes(
+        index,
+        Option.getOrElse(atime, () => at),
+        at
+      )
+    })
+  )
+  yield* Effect.addFinalizer(() =>
+    Effect.ignore(Effect.catch(files.rename(index, `${directory}/index`), () => files.remove(index, { force: true })))
+  )
 
-  const below = apart.flatMap((each) => each.startsWith(`${tree}/`) ? [`--exclude=/${each.slice(tree.length + 1).replace(/[\\*?[\]!#]/g, "\\$&")}/`] : [])
-  const ownExcludes = (yield* Effect.orElseSucceed(files.exists(`${tree}/.git/info/exclude`), () => false)) ? [`--exclude-from=${tree}/.git/info/exclude`] : []
+  const below = apart.flatMap((each) =>
+    each.startsWith(`${tree}/`) ? [`--exclude=/${each.slice(tree.length + 1).replace(/[\\*?[\]!#]/g, "\\$&")}/`] : []
+  )
+  const ownExcludes = (yield* Effect.orElseSucceed(files.exists(`${tree}/.git/info/exclude`), () => false))
+    ? [`--exclude-from=${tree}/.git/info/exclude`]
+    : []
 
   /** Large files of the tree, by their paths. */
   const findLarge = Effect.map(
-    runProgram("find", [".", "(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o", "-type", "f", "-size", `+${Math.floor(maxFileBytes / 512)}`, "-print0"], undefined),
+    runProgram(
+      "find",
+      [
+        ".",
+        "(",
+        "-name",
+        ".git",
+        "-o",
+        "-name",
+        "node_modules",
+        ")",
+        "-prune",
+        "-o",
+        "-type",
+        "f",
+        "-size",
+        `+${Math.floor(maxFileBytes / 512)}`,
+        "-print0"
+      ],
+      undefined
+    ),
     ({ output }) => new Set(splitOutput(output).map((path) => path.slice(2)))
   )
 
@@ -259,19 +328,29 @@ export const open = Effect.fnUntraced(function*(
 
   /** Puts files into the index; answers those that cannot be read. */
   const storePaths = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, GitFailed | PlatformError> =>
-    paths.length === 0 ? Effect.succeed([]) : Effect.flatMap(
-      runProgram("git", ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], `${paths.join("\0")}\0`),
-      ({ code, errors }) => {
-        if (code === 0) return Effect.succeed([])
-        if (/index\.lock|index-\w+\.lock|No space left|Read-only/i.test(errors)) return Effect.fail(new GitFailed({ message: errors.trim() }))
-        if (paths.length === 1) return Effect.succeed(paths)
-        const half = paths.length >> 1
-        return Effect.zipWith(storePaths(paths.slice(0, half)), storePaths(paths.slice(half)), (some, more) => [...some, ...more])
-      }
-    )
+    paths.length === 0
+      ? Effect.succeed([])
+      : Effect.flatMap(
+          runProgram(
+            "git",
+            ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"],
+            `${paths.join("\0")}\0`
+          ),
+          ({ code, errors }) => {
+            if (code === 0) return Effect.succeed([])
+            if (/index\.lock|index-\w+\.lock|No space left|Read-only/i.test(errors))
+              return Effect.fail(new GitFailed({ message: errors.trim() }))
+            if (paths.length === 1) return Effect.succeed(paths)
+            const half = paths.length >> 1
+            return Effect.zipWith(storePaths(paths.slice(0, half)), storePaths(paths.slice(half)), (some, more) => [
+              ...some,
+              ...more
+            ])
+          }
+        )
 
   /** Index of the user's repository. */
-  const userIndex = Effect.gen(function*() {
+  const userIndex = Effect.gen(function* () {
     const pointer = yield* Effect.orElseSucceed(files.readFileString(`${tree}/.git`), () => "")
     return `${/^gitdir: (\/.+)$/m.exec(pointer)?.[1] ?? `${tree}/.git`}/index`
   })
@@ -284,32 +363,41 @@ export const open = Effect.fnUntraced(function*(
   }
 
   const listFiles: ShadowRepository["listed"] = (listing, directory) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const index = yield* userIndex
       const below = directory === tree ? "." : directory.slice(tree.length + 1)
-      const results = yield* Effect.forEach(listings[listing], (args) => runProgram("git", ["ls-files", "-z", ...args, "--", below], undefined, maxOutput, index))
-      return results.every(({ code, isCut }) => code === 0 && !isCut) ? [...new Set(results.flatMap(({ output }) => splitOutput(output)))] : undefined
+      const results = yield* Effect.forEach(listings[listing], (args) =>
+        runProgram("git", ["ls-files", "-z", ...args, "--", below], undefined, maxOutput, index)
+      )
+      return results.every(({ code, isCut }) => code === 0 && !isCut)
+        ? [...new Set(results.flatMap(({ output }) => splitOutput(output)))]
+        : undefined
     }).pipe(Effect.orElseSucceed(() => undefined))
 
   let last = ""
   let isWhole = true
 
-  const state = Effect.gen(function*() {
+  const state = Effect.gen(function* () {
     const started = yield* Clock.currentTimeMillis
-    const listed = yield* runGit(["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard", ...below, ...ownExcludes], undefined, maxOutput)
+    const listed = yield* runGit(
+      ["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard", ...below, ...ownExcludes],
+      undefined,
+      maxOutput
+    )
     const entries = splitOutput(listed.output).map((line) => ({ tag: line[0], path: line.slice(2) }))
-    if (listed.isCut || entries.length > maxFiles) return yield* new GitFailed({ message: `more than ${maxFiles} files` })
-    const nested = entries.flatMap(({ path }) => path.endsWith("/") ? [path] : [])
+    if (listed.isCut || entries.length > maxFiles)
+      return yield* new GitFailed({ message: `more than ${maxFiles} files` })
+    const nested = entries.flatMap(({ path }) => (path.endsWith("/") ? [path] : []))
     const candidates = entries.filter(({ path }) => !path.endsWith("/") && !path.includes("\uFFFD") && !isHidden(path))
     const largePaths = candidates.some(({ tag }) => tag !== "R") ? yield* findLarge : new Set<string>()
     const large = new Map<string, { readonly stamp: string; readonly size: number }>()
-    for (const path of new Set(candidates.flatMap(({ path }) => largePaths.has(path) ? [path] : []))) {
+    for (const path of new Set(candidates.flatMap(({ path }) => (largePaths.has(path) ? [path] : [])))) {
       const stamp = yield* Effect.option(readStamp(path))
       if (Option.isSome(stamp)) large.set(path, stamp.value)
     }
-    const grown = candidates.flatMap(({ path, tag }) => tag === "C" && large.has(path) ? [path] : [])
+    const grown = candidates.flatMap(({ path, tag }) => (tag === "C" && large.has(path) ? [path] : []))
     if (grown.length > 0) yield* runGit(["update-index", "-z", "--force-remove", "--stdin"], `${grown.join("\0")}\0`)
-    const changed = [...new Set(candidates.flatMap(({ path }) => large.has(path) ? [] : [path]))]
+    const changed = [...new Set(candidates.flatMap(({ path }) => (large.has(path) ? [] : [path])))]
     const unread: Array<string> = []
     isWhole = true
     for (const chunk of Arr.chunksOf(changed, chunkSize)) {
@@ -317,9 +405,10 @@ export const open = Effect.fnUntraced(function*(
         isWhole = false
         break
       }
-      unread.push(...yield* storePaths(chunk))
+      unread.push(...(yield* storePaths(chunk)))
     }
-    if (last === "" || changed.length > 0 || grown.length > 0) last = decoder.decode((yield* runGit(["write-tree"])).output).trim()
+    if (last === "" || changed.length > 0 || grown.length > 0)
+      last = decoder.decode((yield* runGit(["write-tree"])).output).trim()
     return { id: last, large, unseen: [...nested, ...unread], isWhole } satisfies State
   })
 
@@ -327,10 +416,25 @@ export const open = Effect.fnUntraced(function*(
     state,
     listed: listFiles,
     // 1 says that it is not, and 128 that git cannot tell.
-    isIgnored: (path) => Effect.orElseSucceed(Effect.map(runProgram("git", ["check-ignore", "-q", "--no-index", "--", path], undefined), ({ code }) => code === 0), () => false),
+    isIgnored: (path) =>
+      Effect.orElseSucceed(
+        Effect.map(
+          runProgram("git", ["check-ignore", "-q", "--no-index", "--", path], undefined),
+          ({ code }) => code === 0
+        ),
+        () => false
+      ),
     differences: (before, after) =>
-      before === after ? Effect.succeed([]) : Effect.map(runGit(["diff-tree", "-r", "-z", "--raw", "--no-renames", before, after]), ({ output }) => parseDifferences(output)),
+      before === after
+        ? Effect.succeed([])
+        : Effect.map(runGit(["diff-tree", "-r", "-z", "--raw", "--no-renames", before, after]), ({ output }) =>
+            parseDifferences(output)
+          ),
     contents: (hashes, maxBytes) =>
-      hashes.length === 0 ? Effect.succeed(new Map()) : Effect.map(runGit(["cat-file", "--batch"], `${hashes.join("\n")}\n`, maxBytes), ({ output }) => parseContents(output))
+      hashes.length === 0
+        ? Effect.succeed(new Map())
+        : Effect.map(runGit(["cat-file", "--batch"], `${hashes.join("\n")}\n`, maxBytes), ({ output }) =>
+            parseContents(output)
+          )
   }
 })

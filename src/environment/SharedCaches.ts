@@ -50,11 +50,12 @@ export const omitGiven = (
 const supported = ["go/pkg/mod", ".m2/repository", ".gradle/caches", ".cargo/registry"]
 
 /** Proxies of Go that the user set for all projects, else its default. */
-const readGoProxies = Effect.fnUntraced(function*(home: string) {
+const readGoProxies = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const settings = yield* Effect.forEach([".config/go/env", "Library/Application Support/go/env"], (name) =>
-    Effect.orElseSucceed(fs.readFileString(path.join(home, name)), () => ""))
+    Effect.orElseSucceed(fs.readFileString(path.join(home, name)), () => "")
+  )
   return /^GOPROXY=(\S+)/m.exec(settings.join("\n"))?.[1] ?? "https://proxy.golang.org,direct"
 })
 
@@ -62,31 +63,38 @@ const readGoProxies = Effect.fnUntraced(function*(home: string) {
 const maxLinks = 20_000
 
 /** Fills an empty registry of cargo with links to the shared one; unpacked crates are linked whole. */
-const linkRegistry = Effect.fnUntraced(function*(from: string, leadsTo: string, own: string) {
+const linkRegistry = Effect.fnUntraced(function* (from: string, leadsTo: string, own: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   if ((yield* fs.readDirectory(own)).length > 0) return
   let left = maxLinks
   const linkEntries = (name: string, depth: number): Effect.Effect<void, PlatformError> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const entries = yield* fs.readDirectoryEntries(path.join(from, name))
-      yield* Effect.forEach(entries, (entry) => {
-        const inner = path.join(name, entry.name)
-        const isUnit = depth === 2 && inner.startsWith("src/")
-        if (entry.type === "Directory" && !isUnit) {
-          return Effect.andThen(fs.makeDirectory(path.join(own, inner)), linkEntries(inner, depth + 1))
-        }
-        left--
-        return left < 0 ? Effect.void : fs.symlink(path.join(leadsTo, inner), path.join(own, inner))
-      }, { concurrency: 8, discard: true })
+      yield* Effect.forEach(
+        entries,
+        (entry) => {
+          const inner = path.join(name, entry.name)
+          const isUnit = depth === 2 && inner.startsWith("src/")
+          if (entry.type === "Directory" && !isUnit) {
+            return Effect.andThen(fs.makeDirectory(path.join(own, inner)), linkEntries(inner, depth + 1))
+          }
+          left--
+          return left < 0 ? Effect.void : fs.symlink(path.join(leadsTo, inner), path.join(own, inner))
+        },
+        { concurrency: 8, discard: true }
+      )
     })
   yield* linkEntries("", 0)
 })
 
 /** Shows a shared cache; one that is not there, or that no package manager reads beside its own, is not shown. */
-export const showShared = Effect.fnUntraced(function*(
-  { home, name, paths, root }: Options
-): Effect.fn.Return<SharedCache, PlatformError, FileSystem.FileSystem | Path.Path> {
+export const showShared = Effect.fnUntraced(function* ({
+  home,
+  name,
+  paths,
+  root
+}: Options): Effect.fn.Return<SharedCache, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const [usual] = supported.includes(name) ? yield* findRuleAt("read", path.join(home, name)) : []

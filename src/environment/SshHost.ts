@@ -3,14 +3,15 @@
  *
  * **Details**
  *
- * The user's own configuration of `ssh` applies (aliases, jumps, keys, how the keys of hosts are checked), and nothing is ever asked: what
- * needs an answer fails with the remedy. The agent of keys, the display and local ports are not passed on. The connection is opened by
- * the first command, closed after a time without use, and opened again when it broke.
+ * The user's own configuration of `ssh` applies (aliases, jumps, keys, how the keys of hosts are checked), and nothing
+ * is ever asked: what needs an answer fails with the remedy. The agent of keys, the display and local ports are not
+ * passed on. The connection is opened by the first command, closed after a time without use, and opened again when it
+ * broke.
  *
  * **Gotchas**
  *
- * The other machine is as it is: nothing confines a command there. It needs a POSIX shell and the tools of GNU or BusyBox. A command that
- * runs while the connection breaks may run on.
+ * The other machine is as it is: nothing confines a command there. It needs a POSIX shell and the tools of GNU or
+ * BusyBox. A command that runs while the connection breaks may run on.
  *
  * **Example** (An agent that works on another machine)
  *
@@ -60,20 +61,34 @@ export interface Options {
 }
 
 const makeUnavailableError = (path: string, reason: string, remedy: string): ConfigError =>
-  new ConfigError({ path, message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
+  new ConfigError({
+    path,
+    message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local`
+  })
 
 /** Arguments that every connection has, before those of the user: the first of two wins. */
 const fixedArguments = [
-  "BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3", "ForwardAgent=no", "ForwardX11=no",
-  "ClearAllForwardings=yes", "PermitLocalCommand=no", "RequestTTY=no", "RemoteCommand=none", "LogLevel=ERROR"
+  "BatchMode=yes",
+  "ConnectTimeout=10",
+  "ServerAliveInterval=15",
+  "ServerAliveCountMax=3",
+  "ForwardAgent=no",
+  "ForwardX11=no",
+  "ClearAllForwardings=yes",
+  "PermitLocalCommand=no",
+  "RequestTTY=no",
+  "RemoteCommand=none",
+  "LogLevel=ERROR"
 ].flatMap((option) => ["-o", option])
 
 /** Sentence about a connection that failed. */
 const describeFailure = ({ host, key, port, user }: Options, errors: string): string => {
   const where = `${user === undefined ? "" : `${user}@`}${host}${port === undefined ? "" : `:${port}`}`
   const by = `ssh ${port === undefined ? "" : `-p ${port} `}${user === undefined ? "" : `${user}@`}${host}`
-  if (/host key verification failed|REMOTE HOST IDENTIFICATION/i.test(errors)) return `${where}: the key of the host is not known or has changed: check it, and connect once by \`${by}\``
-  if (/permission denied/i.test(errors)) return `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set terminal.ssh_user and terminal.ssh_key, or load the key into your agent`
+  if (/host key verification failed|REMOTE HOST IDENTIFICATION/i.test(errors))
+    return `${where}: the key of the host is not known or has changed: check it, and connect once by \`${by}\``
+  if (/permission denied/i.test(errors))
+    return `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set terminal.ssh_user and terminal.ssh_key, or load the key into your agent`
   const last = TextCut.takeHead(errors.trim().split("\n").at(-1) ?? "", 300)
   return `${where} cannot be reached: ${last === "" ? "the connection was closed" : last}`
 }
@@ -82,46 +97,88 @@ const describeFailure = ({ host, key, port, user }: Options, errors: string): st
 export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are started on are not there.`
 
-/** Environment on another machine; it fails where there is no `ssh` here. Nothing is connected before the first command. */
-export const make = Effect.fnUntraced(function*(options: Options) {
+/**
+ * Environment on another machine; it fails where there is no `ssh` here. Nothing is connected before the first command.
+ */
+export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const outer = yield* ChildProcessSpawner
   const { host, key, port, user } = options
-  if (host === "" || host.startsWith("-") || user?.startsWith("-") === true) return yield* makeUnavailableError("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
-  const found = yield* Effect.result(TrustedPrograms.find("ssh").pipe(
-    Effect.tap((program) => outer.exitCode(ChildProcess.make(program, ["-V"], { stdin: "ignore" })))
-  ))
-  if (found._tag === "Failure") return yield* makeUnavailableError("terminal.backend", "ssh is not installed", "install the OpenSSH client")
-  if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false))) return yield* makeUnavailableError("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
+  if (host === "" || host.startsWith("-") || user?.startsWith("-") === true)
+    return yield* makeUnavailableError("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
+  const found = yield* Effect.result(
+    TrustedPrograms.find("ssh").pipe(
+      Effect.tap((program) => outer.exitCode(ChildProcess.make(program, ["-V"], { stdin: "ignore" })))
+    )
+  )
+  if (found._tag === "Failure")
+    return yield* makeUnavailableError("terminal.backend", "ssh is not installed", "install the OpenSSH client")
+  if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false)))
+    return yield* makeUnavailableError("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
   const ssh = found.success
   // A ProxyCommand of the user's configuration is found in trusted directories too.
   const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
 
   const destination = [
-    ...port === undefined ? [] : ["-p", String(port)],
-    ...user === undefined ? [] : ["-l", user],
-    ...key === undefined ? [] : ["-i", key],
-    ...options.extraArguments ?? [],
-    "--", host
+    ...(port === undefined ? [] : ["-p", String(port)]),
+    ...(user === undefined ? [] : ["-l", user]),
+    ...(key === undefined ? [] : ["-i", key]),
+    ...(options.extraArguments ?? []),
+    "--",
+    host
   ]
   let home = "/"
 
-  const start = Effect.fnUntraced(function*() {
-    // The path of a socket is short, and that of the user's own directory for temporary files may not be.
-    const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
-    const makeClient = (...how: ReadonlyArray<string>): RemoteShell.Client => (script, words) =>
-      ChildProcess.make(ssh, [
-        "-S", `${sockets}/s`, ...how, ...fixedArguments, ...destination,
-        ["exec", "/bin/sh", "-c", script, "hermes", ...words].map((word, index) => index < 3 ? word : RemoteShell.quoteWord(word)).join(" ")
-      ], surroundings)
-    const shell = yield* RemoteShell.open(outer, makeClient("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
-    const answer = yield* shell.run("printf %s \"$HOME\"")
-    home = new TextDecoder().decode(answer.output)
-    const tunnel = (port: number) =>
-      ChildProcess.make(ssh, ["-S", `${sockets}/s`, "-o", "ControlMaster=no", ...fixedArguments, "-W", `localhost:${port}`, ...destination], surroundings)
-    return { client: makeClient("-o", "ControlMaster=no"), shell, tunnel }
-  }, Effect.catch((error) =>
-    Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.makeUnreachableError(describeFailure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))
+  const start = Effect.fnUntraced(
+    function* () {
+      // The path of a socket is short, and that of the user's own directory for temporary files may not be.
+      const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
+      const makeClient =
+        (...how: ReadonlyArray<string>): RemoteShell.Client =>
+        (script, words) =>
+          ChildProcess.make(
+            ssh,
+            [
+              "-S",
+              `${sockets}/s`,
+              ...how,
+              ...fixedArguments,
+              ...destination,
+              ["exec", "/bin/sh", "-c", script, "hermes", ...words]
+                .map((word, index) => (index < 3 ? word : RemoteShell.quoteWord(word)))
+                .join(" ")
+            ],
+            surroundings
+          )
+      const shell = yield* RemoteShell.open(outer, makeClient("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
+      const answer = yield* shell.run('printf %s "$HOME"')
+      home = new TextDecoder().decode(answer.output)
+      const tunnel = (port: number) =>
+        ChildProcess.make(
+          ssh,
+          [
+            "-S",
+            `${sockets}/s`,
+            "-o",
+            "ControlMaster=no",
+            ...fixedArguments,
+            "-W",
+            `localhost:${port}`,
+            ...destination
+          ],
+          surroundings
+        )
+      return { client: makeClient("-o", "ControlMaster=no"), shell, tunnel }
+    },
+    Effect.catch((error) =>
+      Effect.fail(
+        error._tag === "ShellEnded"
+          ? RemoteEnvironment.makeUnreachableError(describeFailure(options, error.errors))
+          : error
+      )
+    ),
+    Effect.provideService(FileSystem.FileSystem, fs)
+  )
 
   const environment = yield* RemoteEnvironment.make({
     name: "ssh",
@@ -137,16 +194,28 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     refused: (errors) => describeFailure(options, errors),
     notices: {
       lost: `The connection to ${host} broke while the command ran: it may run on there. The next command connects again.`,
-      again: (reason) => reason === "idle" ? undefined : `The connection to ${host} was opened again: background processes of this session are not followed any more.`
+      again: (reason) =>
+        reason === "idle"
+          ? undefined
+          : `The connection to ${host} was opened again: background processes of this session are not followed any more.`
     }
   })
   const { directory = "~" } = options
   // A host that cannot be reached fails the command itself, which says why.
   const opened = Effect.scoped(Effect.ignore(environment.machine))
-  const workingDirectory = directory.startsWith("~") ? Effect.map(opened, () => home + directory.slice(1)) : Effect.succeed(directory)
-  return CommandEnvironment.of({ ...environment, home: Effect.map(opened, () => home === "/" ? undefined : home), directory: () => Effect.flatMap(RemoteDirectory, (own) => own === undefined ? workingDirectory : Effect.succeed(own)) })
+  const workingDirectory = directory.startsWith("~")
+    ? Effect.map(opened, () => home + directory.slice(1))
+    : Effect.succeed(directory)
+  return CommandEnvironment.of({
+    ...environment,
+    home: Effect.map(opened, () => (home === "/" ? undefined : home)),
+    directory: () =>
+      Effect.flatMap(RemoteDirectory, (own) => (own === undefined ? workingDirectory : Effect.succeed(own)))
+  })
 })
 
 /** {@link make} as a Layer; the connection ends with it. */
-export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem> =>
+export const layer = (
+  options: Options
+): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem> =>
   Layer.effect(CommandEnvironment, make(options))

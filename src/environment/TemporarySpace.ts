@@ -37,8 +37,13 @@ export interface TemporarySpace {
 }
 
 /** State of directories that are empty. */
-export const makeSpace = (directories: ReadonlyArray<string>): TemporarySpace =>
-  ({ directories, writers: new Set(), lock: Semaphore.makeUnsafe(1), used: 0, free: undefined })
+export const makeSpace = (directories: ReadonlyArray<string>): TemporarySpace => ({
+  directories,
+  writers: new Set(),
+  lock: Semaphore.makeUnsafe(1),
+  used: 0,
+  free: undefined
+})
 
 /** Part of the bound by which free space has to change before the directories are measured again. */
 const stepPart = 1 / 16
@@ -47,7 +52,7 @@ const readFree = ({ directories: [first] }: TemporarySpace) =>
   first === undefined ? Effect.succeed(Infinity) : readFreeBytes(first)
 
 /** Measures the directories; what cannot be read counts as all that free space has lost. */
-const measureSpace = Effect.fnUntraced(function*(space: TemporarySpace, free: number) {
+const measureSpace = Effect.fnUntraced(function* (space: TemporarySpace, free: number) {
   const sizes = yield* Effect.forEach(space.directories, measureTree)
   const pids = yield* Effect.forEach(space.writers, ({ processes }) => processes)
   const found = sizes.reduce((sum, { bytes }) => sum + bytes, yield* measureUnnamedFiles(pids.flat()))
@@ -57,34 +62,39 @@ const measureSpace = Effect.fnUntraced(function*(space: TemporarySpace, free: nu
 })
 
 /** Tests whether the directories hold more than some bytes; fails where the system does not tell. */
-export const isOverBound = Effect.fnUntraced(function*(space: TemporarySpace, bound: number) {
+export const isOverBound = Effect.fnUntraced(function* (space: TemporarySpace, bound: number) {
   const free = yield* readFree(space)
   space.free = Math.max(space.free ?? free, free)
   const lost = space.free - free
-  if (space.used + lost <= bound || space.used <= bound && lost < bound * stepPart) return false
+  if (space.used + lost <= bound || (space.used <= bound && lost < bound * stepPart)) return false
   yield* measureSpace(space, free)
   return space.used > bound
 })
 
 /** Reads how many bytes a command has sent to disks. */
-const readWritten = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, { processes }: Writer) {
-  const texts = yield* Effect.forEach(yield* processes, (pid) =>
-    // A process that has ended is counted by its parent.
-    Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/io`), () => ""), { concurrency: 4 })
+const readWritten = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, { processes }: Writer) {
+  const texts = yield* Effect.forEach(
+    yield* processes,
+    (pid) =>
+      // A process that has ended is counted by its parent.
+      Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/io`), () => ""),
+    { concurrency: 4 }
+  )
   return texts.reduce((sum, text) => sum + Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0), 0)
 })
 
 /** Finds the command that wrote most; the last one that was started, where the system does not tell. */
-export const findMainWriter = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, { writers }: TemporarySpace) {
+export const findMainWriter = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, { writers }: TemporarySpace) {
   const [first, ...others] = writers
   if (others.length === 0) return first
   const counted = yield* Effect.forEach(writers, (writer) =>
-    Effect.map(readWritten(fs, writer), (written) => ({ writer, written })))
+    Effect.map(readWritten(fs, writer), (written) => ({ writer, written }))
+  )
   return counted.sort((a, b) => b.written - a.written || b.writer.startedAt - a.writer.startedAt)[0]?.writer
 })
 
 /** Removes what was written since a moment; everything, where the directories are over the bound without it. */
-export const clearSpace = Effect.fnUntraced(function*(space: TemporarySpace, bound: number, since: number) {
+export const clearSpace = Effect.fnUntraced(function* (space: TemporarySpace, bound: number, since: number) {
   for (const moment of [since, 0]) {
     yield* Effect.forEach(space.directories, (directory) => removeFilesSince(directory, moment), { discard: true })
     yield* measureSpace(space, yield* readFree(space))

@@ -48,13 +48,13 @@ const hooksPath = /^[ \t]*(?:\[[^\]]*\][ \t]*)?hookspath[ \t]*=[ \t]*"?([^"\n#;]
 export const readHooksPaths = (config: string): ReadonlyArray<string> =>
   Array.from(config.matchAll(hooksPath), ([, value = ""]) => value.trim())
 
-const readText = Effect.fnUntraced(function*(file: string) {
+const readText = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
 })
 
 /** Describes what stands at a place. */
-export const describePlace = Effect.fnUntraced(function*(
+export const describePlace = Effect.fnUntraced(function* (
   place: string
 ): Effect.fn.Return<LaterPlace, never, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
@@ -63,7 +63,7 @@ export const describePlace = Effect.fnUntraced(function*(
 })
 
 /** Finds directories of hooks below the tree that settings of git name. */
-const findHookDirectories = Effect.fnUntraced(function*(
+const findHookDirectories = Effect.fnUntraced(function* (
   tree: string,
   repositories: ReadonlyArray<string>,
   home: string | undefined
@@ -72,11 +72,14 @@ const findHookDirectories = Effect.fnUntraced(function*(
   const path = yield* Path.Path
   const shared = home === undefined ? [] : [".gitconfig", ".config/git/config"].map((name) => path.join(home, name))
   const ofUser = (yield* Effect.forEach(shared, readText)).flatMap(readHooksPaths)
-  const named = yield* Effect.forEach([tree, ...repositories], Effect.fnUntraced(function*(root) {
-    const files = ["config", "config.worktree"].map((name) => path.join(root, ".git", name))
-    const texts = yield* Effect.forEach(files, readText)
-    return [...ofUser, ...texts.flatMap(readHooksPaths)].map((value) => path.resolve(root, value))
-  }))
+  const named = yield* Effect.forEach(
+    [tree, ...repositories],
+    Effect.fnUntraced(function* (root) {
+      const files = ["config", "config.worktree"].map((name) => path.join(root, ".git", name))
+      const texts = yield* Effect.forEach(files, readText)
+      return [...ofUser, ...texts.flatMap(readHooksPaths)].map((value) => path.resolve(root, value))
+    })
+  )
   const below = [...new Set(named.flat())].filter((place) => place !== tree && isWithin(place, tree))
   return yield* Effect.filter(below, (place) => Effect.orElseSucceed(Effect.as(fs.lstat(place), true), () => false))
 })
@@ -93,7 +96,7 @@ interface ScanFindings {
 
 const nothing: ScanFindings = { isRepository: false, later: [], environment: [], below: [] }
 
-const lookAt = Effect.fnUntraced(function*(
+const lookAt = Effect.fnUntraced(function* (
   directory: string,
   tree: string
 ): Effect.fn.Return<ScanFindings, never, FileSystem.FileSystem | Path.Path> {
@@ -103,20 +106,26 @@ const lookAt = Effect.fnUntraced(function*(
   if (entries._tag === "Failure") return isUnreadable(entries.failure) ? { ...nothing, later: [directory] } : nothing
   const isTree = directory === tree
   const own = isTree ? undefined : entries.success.find(({ name }) => name === ".git")
-  const isRepository = own?.type === "File" || own?.type === "Directory" &&
+  const isRepository =
+    own?.type === "File" ||
+    (own?.type === "Directory" &&
       // A directory without a configuration is no repository.
-      (yield* Effect.orElseSucceed(fs.exists(path.join(directory, ".git/config")), () => false))
+      (yield* Effect.orElseSucceed(fs.exists(path.join(directory, ".git/config")), () => false)))
   const parent = path.basename(directory)
-  const later = entries.success.filter(({ name, type }) =>
-    // The one of the tree itself is reserved.
-    !(isTree && name === ".hermes") && (isLaterName(name, parent) || isAgentDirectory(name) && type !== "Directory"))
+  const later = entries.success.filter(
+    ({ name, type }) =>
+      // The one of the tree itself is reserved.
+      !(isTree && name === ".hermes") && (isLaterName(name, parent) || (isAgentDirectory(name) && type !== "Directory"))
+  )
   return {
     isRepository,
     later: later.map(({ name }) => path.join(directory, name)),
     environment: entries.success.flatMap(({ name, type }) =>
-      isEnvironmentFile(name) && (isTree || type !== "Directory") ? [path.join(directory, name)] : []),
+      isEnvironmentFile(name) && (isTree || type !== "Directory") ? [path.join(directory, name)] : []
+    ),
     below: entries.success.flatMap(({ name, type }) =>
-      type === "Directory" && !passedOver.has(name) ? [path.join(directory, name)] : [])
+      type === "Directory" && !passedOver.has(name) ? [path.join(directory, name)] : []
+    )
   }
 })
 
@@ -124,7 +133,7 @@ const lookAt = Effect.fnUntraced(function*(
  * Looks through a working tree; the directories of an earlier look come `first`. `home` has the user's settings of
  * git.
  */
-export const scanTree = Effect.fnUntraced(function*(
+export const scanTree = Effect.fnUntraced(function* (
   tree: string,
   { first = [], home }: { readonly first?: ReadonlyArray<string>; readonly home: string | undefined }
 ): Effect.fn.Return<TreeScan, never, FileSystem.FileSystem | Path.Path> {

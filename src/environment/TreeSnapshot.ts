@@ -1,12 +1,13 @@
 /**
- * States of working trees around commands: which files a command made, changed and removed, with what was in them before.
+ * States of working trees around commands: which files a command made, changed and removed, with what was in them
+ * before.
  *
  * **Details**
  *
- * On a machine with git the states of a tree stand in a repository of their own (`ShadowRepository`), in the home directory of hermes
- * or, on another machine, in a temporary directory there. Without git the files of a tree on this machine are read, as many as fit
- * into bounds. What was not looked at is named in `unseen`, in words for the user: nested repositories, a tree that is too large or that
- * holds the home directory, a machine without git.
+ * On a machine with git the states of a tree stand in a repository of their own (`ShadowRepository`), in the home
+ * directory of hermes or, on another machine, in a temporary directory there. Without git the files of a tree on this
+ * machine are read, as many as fit into bounds. What was not looked at is named in `unseen`, in words for the user:
+ * nested repositories, a tree that is too large or that holds the home directory, a machine without git.
  *
  * A state never fails a command.
  *
@@ -79,7 +80,10 @@ const maxContentBytes = 64 * 1024 * 1024
 /** Milliseconds that a command waits for one state. */
 const patience = 5_000
 const deadline = "20 seconds"
-/** Age of the states of a tree that are removed, in milliseconds. A program that works in it makes and renames its index there. */
+/**
+ * Age of the states of a tree that are removed, in milliseconds. A program that works in it makes and renames its index
+ * there.
+ */
 const abandonedAfter = 30 * 24 * 60 * 60 * 1000
 /** Bounds of a tree that is read because there is no git. */
 const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 }
@@ -91,10 +95,14 @@ interface Observer {
   readonly git: Pick<ShadowRepository.ShadowRepository, "isIgnored" | "listed"> | undefined
 }
 
-const makeEmptySnapshot = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen, rebuilt: [] }) })
+const makeEmptySnapshot = (...unseen: ReadonlyArray<string>): Snapshot => ({
+  since: Effect.succeed({ changes: [], more: 0, unseen, rebuilt: [] })
+})
 
 const describeUnread = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  names.length === 0 ? [] : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
+  names.length === 0
+    ? []
+    : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
 
 /** Files that are no longer what they were, large ones by their times. */
 const findLargeChanges = (before: ShadowRepository.State["large"], after: ShadowRepository.State["large"]) =>
@@ -104,14 +112,16 @@ const findLargeChanges = (before: ShadowRepository.State["large"], after: Shadow
 const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
   git: repository,
   take: Effect.map(repository.state, (before): Snapshot => ({
-    since: Effect.gen(function*() {
+    since: Effect.gen(function* () {
       const after = yield* repository.state
       const found = yield* repository.differences(before.id, after.id)
       const large = findLargeChanges(before.large, after.large)
       // A file that was not stored before the command need not be one that the command made.
       const known = before.isWhole ? found : found.filter((each) => each.before !== undefined)
       const kept = known.slice(0, maxChanges)
-      const hashes = [...new Set(kept.flatMap((each) => [each.before?.hash, each.after?.hash]).filter((hash) => hash !== undefined))]
+      const hashes = [
+        ...new Set(kept.flatMap((each) => [each.before?.hash, each.after?.hash]).filter((hash) => hash !== undefined))
+      ]
       const contents = yield* repository.contents(hashes, maxContentBytes)
       const toFileState = (side: ShadowRepository.Side | undefined): FileState | undefined => {
         if (side === undefined) return undefined
@@ -120,17 +130,26 @@ const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: st
       }
       const toLargeFile = (file: { readonly size: number } | undefined): FileState | undefined =>
         file === undefined ? undefined : { type: "file", mode: 0o644, size: file.size, content: undefined }
-      const changes = new Map(kept.map((each) => [each.path, { path: `${tree}/${each.path}`, before: toFileState(each.before), after: toFileState(each.after) }]))
+      const changes = new Map(
+        kept.map((each) => [
+          each.path,
+          { path: `${tree}/${each.path}`, before: toFileState(each.before), after: toFileState(each.after) }
+        ])
+      )
       for (const path of large) {
         const small = changes.get(path)
-        changes.set(path, { path: `${tree}/${path}`, before: small?.before ?? toLargeFile(before.large.get(path)), after: small?.after ?? toLargeFile(after.large.get(path)) })
+        changes.set(path, {
+          path: `${tree}/${path}`,
+          before: small?.before ?? toLargeFile(before.large.get(path)),
+          after: small?.after ?? toLargeFile(after.large.get(path))
+        })
       }
       return {
         changes: Array.from(changes.values()),
         more: known.length - kept.length,
         unseen: [
           ...describeUnread("nested repositories and unreadable files:", after.unseen),
-          ...before.isWhole ? [] : ["files that are stored only after this command, because the tree is large"]
+          ...(before.isWhole ? [] : ["files that are stored only after this command, because the tree is large"])
         ],
         rebuilt: []
       }
@@ -139,13 +158,18 @@ const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: st
 })
 
 /** Observes a tree by reading it. */
-const makeReadingObserver = (files: FileSystem.FileSystem, path: Path.Path, tree: string, isHidden: Options["isHidden"]): Observer => {
+const makeReadingObserver = (
+  files: FileSystem.FileSystem,
+  path: Path.Path,
+  tree: string,
+  isHidden: Options["isHidden"]
+): Observer => {
   interface Read extends FileState {
     readonly stamp: string
   }
   let known: ReadonlyMap<string, Read> = new Map()
 
-  const read = Effect.gen(function*() {
+  const read = Effect.gen(function* () {
     const tally = { unreadable: 0, exhausted: false }
     const found = new Map<string, Read>()
     let bytes = 0
@@ -153,45 +177,77 @@ const makeReadingObserver = (files: FileSystem.FileSystem, path: Path.Path, tree
     let unread = 0
     /** A file that went away meanwhile is none of the tree. */
     const countUnread = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
-    yield* FileWalk.walkFiles(tree, tally).pipe(
-      Stream.takeUntil(() => found.size >= scanned.files),
-      Stream.filter(({ relative }) => !isHidden(relative)),
-      Stream.runForEach((entry) => Effect.catch(Effect.gen(function*() {
-        if (entry.link) {
-          const content = new TextEncoder().encode(yield* files.readLink(entry.path))
-          return void found.set(entry.relative, { type: "link", mode: 0o777, size: content.length, content, stamp: "" })
-        }
-        const { ino, mode, mtime, size } = yield* files.stat(entry.path)
-        const stamp = `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)} ${mode}`
-        const before = known.get(entry.relative)
-        const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
-        if (!isKept) left++
-        else bytes += Number(size)
-        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* Effect.catch(files.readFile(entry.path), countUnread)
-        found.set(entry.relative, { type: "file", mode: mode & 0o777, size: Number(size), content, stamp })
-      }), countUnread))
-    ).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
+    yield* FileWalk.walkFiles(tree, tally)
+      .pipe(
+        Stream.takeUntil(() => found.size >= scanned.files),
+        Stream.filter(({ relative }) => !isHidden(relative)),
+        Stream.runForEach((entry) =>
+          Effect.catch(
+            Effect.gen(function* () {
+              if (entry.link) {
+                const content = new TextEncoder().encode(yield* files.readLink(entry.path))
+                return void found.set(entry.relative, {
+                  type: "link",
+                  mode: 0o777,
+                  size: content.length,
+                  content,
+                  stamp: ""
+                })
+              }
+              const { ino, mode, mtime, size } = yield* files.stat(entry.path)
+              const stamp = `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)} ${mode}`
+              const before = known.get(entry.relative)
+              const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
+              if (!isKept) left++
+              else bytes += Number(size)
+              const content = !isKept
+                ? undefined
+                : before?.stamp === stamp && before.content !== undefined
+                  ? before.content
+                  : yield* Effect.catch(files.readFile(entry.path), countUnread)
+              found.set(entry.relative, { type: "file", mode: mode & 0o777, size: Number(size), content, stamp })
+            }),
+            countUnread
+          )
+        )
+      )
+      .pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
     known = found
     return { found, left, isCut: found.size >= scanned.files || tally.exhausted, unread, unreadable: tally.unreadable }
   })
 
   const isSame = (one: Read | undefined, other: Read | undefined): boolean =>
-    one === other || one !== undefined && other !== undefined && one.type === other.type && one.mode === other.mode && one.size === other.size &&
-      (one.content === undefined || other.content === undefined ? one.stamp === other.stamp : one.content === other.content || Digest.toHex(one.content, 64) === Digest.toHex(other.content, 64))
+    one === other ||
+    (one !== undefined &&
+      other !== undefined &&
+      one.type === other.type &&
+      one.mode === other.mode &&
+      one.size === other.size &&
+      (one.content === undefined || other.content === undefined
+        ? one.stamp === other.stamp
+        : one.content === other.content || Digest.toHex(one.content, 64) === Digest.toHex(other.content, 64)))
 
   return {
     git: undefined,
     take: Effect.map(read, (before): Snapshot => ({
       since: Effect.map(read, (after) => {
-        const names = [...new Set([...before.found.keys(), ...after.found.keys()])].filter((name) => !isSame(before.found.get(name), after.found.get(name)))
+        const names = [...new Set([...before.found.keys(), ...after.found.keys()])].filter(
+          (name) => !isSame(before.found.get(name), after.found.get(name))
+        )
         return {
-          changes: names.slice(0, maxChanges).map((name): ChangedFile => ({ path: `${tree}/${name}`, before: before.found.get(name), after: after.found.get(name) })),
+          changes: names
+            .slice(0, maxChanges)
+            .map((name): ChangedFile => ({
+              path: `${tree}/${name}`,
+              before: before.found.get(name),
+              after: after.found.get(name)
+            })),
           more: Math.max(0, names.length - maxChanges),
           unseen: [
-            ...after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : [],
-            ...before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : [],
-            ...after.unread > 0 ? [`the contents of ${after.unread} files that cannot be read`] : [],
-            ...after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : []
+            ...(after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : []),
+            ...(before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : []),
+            ...(after.unread > 0 ? [`the contents of ${after.unread} files that cannot be read`] : []),
+            ...(after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : [])
           ],
           rebuilt: []
         }
@@ -201,7 +257,7 @@ const makeReadingObserver = (files: FileSystem.FileSystem, path: Path.Path, tree
 }
 
 /** Makes snapshots of the trees of an environment; what they hold goes with the scope. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { trees }: Pick<Environment, "trees">,
   options: Options
 ): Effect.fn.Return<Service, never, Path.Path | Scope.Scope> {
@@ -217,27 +273,45 @@ export const make = Effect.fnUntraced(function*(
   /** On another machine the name is looked up there. */
   const git = place === "here" ? TrustedPrograms.find("git") : Effect.succeed("git")
   const hasGit = git.pipe(
-    Effect.flatMap((program) => spawner.exitCode(ChildProcess.make(program, ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }))),
+    Effect.flatMap((program) =>
+      spawner.exitCode(
+        ChildProcess.make(program, ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
+      )
+    ),
     Effect.map((code) => code === 0),
     Effect.orElseSucceed(() => false)
   )
 
   /** Removes the states of trees that nobody worked in for a long time. */
-  const prune = yield* Effect.cached(Effect.ignore(Effect.gen(function*() {
-    const now = yield* Clock.currentTimeMillis
-    for (const name of yield* files.readDirectory(options.directory)) {
-      const { mtime } = yield* files.stat(path.join(options.directory, name))
-      if (now - Option.getOrElse(mtime, () => new Date(now)).getTime() > abandonedAfter) yield* files.remove(path.join(options.directory, name), { recursive: true, force: true })
-    }
-  })))
+  const prune = yield* Effect.cached(
+    Effect.ignore(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        for (const name of yield* files.readDirectory(options.directory)) {
+          const { mtime } = yield* files.stat(path.join(options.directory, name))
+          if (now - Option.getOrElse(mtime, () => new Date(now)).getTime() > abandonedAfter)
+            yield* files.remove(path.join(options.directory, name), { recursive: true, force: true })
+        }
+      })
+    )
+  )
 
-  const observeTree = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
-    if (tree === "/" || home !== undefined && `${home}/`.startsWith(`${tree}/`)) return `${tree}, which holds your home directory`
+  const observeTree = Effect.fnUntraced(function* (
+    tree: string
+  ): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
+    if (tree === "/" || (home !== undefined && `${home}/`.startsWith(`${tree}/`)))
+      return `${tree}, which holds your home directory`
     // The command that this state is taken for may write programs there.
     if (place === "here") TrustedPrograms.distrustPlaces([tree])
-    if (!(yield* hasGit)) return place === "here" ? makeReadingObserver(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
+    if (!(yield* hasGit))
+      return place === "here"
+        ? makeReadingObserver(files, path, tree, options.isHidden)
+        : `${tree}: the machine that has it has no git`
     if (place === "here") yield* prune
-    const base = place === "here" ? options.directory : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)
+    const base =
+      place === "here"
+        ? options.directory
+        : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)
     const repository = yield* ShadowRepository.open(trees, {
       tree,
       directory: path.join(base, Digest.toHex(tree, 16)),
@@ -250,9 +324,11 @@ export const make = Effect.fnUntraced(function*(
     return makeGitObserver(repository, tree)
   })
 
-  const findObserver = Effect.fnUntraced(function*(directory: string) {
-    const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) => Effect.orElseSucceed(files.realPath(root), () => root))
-    const key = `${place === "here" ? "" : (yield* CallConversation) ?? ""}\0${tree}`
+  const findObserver = Effect.fnUntraced(function* (directory: string) {
+    const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) =>
+      Effect.orElseSucceed(files.realPath(root), () => root)
+    )
+    const key = `${place === "here" ? "" : ((yield* CallConversation) ?? "")}\0${tree}`
     const observer = observers.get(key) ?? (yield* observeTree(tree))
     observers.set(key, observer)
     return { key, observer, tree }
@@ -260,7 +336,11 @@ export const make = Effect.fnUntraced(function*(
 
   const reportGaps = (...gaps: ReadonlyArray<string>): NamedContents => ({ files: new Map(), gaps, rebuilt: [] })
 
-  const readNamedFiles = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<NamedPlace>, counted: number) {
+  const readNamedFiles = Effect.fnUntraced(function* (
+    directory: string,
+    places: ReadonlyArray<NamedPlace>,
+    counted: number
+  ) {
     if (places.length === 0) return reportGaps()
     if (place !== "here") return reportGaps("files of another machine")
     const { observer, tree } = yield* findObserver(directory)
@@ -271,40 +351,66 @@ export const make = Effect.fnUntraced(function*(
       home,
       counted,
       isHidden: options.isHidden,
-      isIgnored: (name) => observer.git === undefined ? Effect.succeed(false) : observer.git.isIgnored(name),
-      listed: (listing, at) => observer.git === undefined ? Effect.undefined : observer.git.listed(listing, at)
+      isIgnored: (name) => (observer.git === undefined ? Effect.succeed(false) : observer.git.isIgnored(name)),
+      listed: (listing, at) => (observer.git === undefined ? Effect.undefined : observer.git.listed(listing, at))
     }).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
   })
 
   /** Adds changes of the files that a command names to those that were found by the snapshot. */
-  const withNamed = ({ files: before, rebuilt }: NamedContents, tree: string, seen: TreeChanges): Effect.Effect<TreeChanges> =>
-    Effect.gen(function*() {
+  const withNamed = (
+    { files: before, rebuilt }: NamedContents,
+    tree: string,
+    seen: TreeChanges
+  ): Effect.Effect<TreeChanges> =>
+    Effect.gen(function* () {
       const own = yield* NamedFiles.findChanges(before)
-      const gone = yield* Effect.filter(rebuilt, (name) => Effect.map(Effect.orElseSucceed(files.exists(path.join(tree, name)), () => true), (is) => !is))
-      const changes = [...own, ...seen.changes.filter(({ path }) => !before.has(path))].toSorted((one, other) => one.path < other.path ? -1 : 1)
+      const gone = yield* Effect.filter(rebuilt, (name) =>
+        Effect.map(
+          Effect.orElseSucceed(files.exists(path.join(tree, name)), () => true),
+          (is) => !is
+        )
+      )
+      const changes = [...own, ...seen.changes.filter(({ path }) => !before.has(path))].toSorted((one, other) =>
+        one.path < other.path ? -1 : 1
+      )
       return { ...seen, changes, rebuilt: gone }
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
 
-  const takeSnapshot = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<NamedPlace>) {
+  const takeSnapshot = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<NamedPlace>) {
     const { key, observer, tree } = yield* findObserver(directory)
     if (typeof observer === "string") return makeEmptySnapshot(observer)
     const before = yield* readNamedFiles(directory, places, NamedFiles.maxFiles)
     const snapshot = yield* Effect.onError(observer.take, () =>
       // A machine that was started again has none of it.
-      Effect.sync(() => void (place === "elsewhere" && observers.delete(key))))
-    const since = before.files.size + before.rebuilt.length === 0 ? snapshot.since : Effect.flatMap(snapshot.since, (seen) => withNamed(before, tree, seen))
-    return { since: Effect.timeoutOrElse(lock.withPermit(since), { duration: deadline, orElse: () => makeEmptySnapshot(`${tree}: it took longer than ${deadline}`).since }) }
+      Effect.sync(() => void (place === "elsewhere" && observers.delete(key)))
+    )
+    const since =
+      before.files.size + before.rebuilt.length === 0
+        ? snapshot.since
+        : Effect.flatMap(snapshot.since, (seen) => withNamed(before, tree, seen))
+    return {
+      since: Effect.timeoutOrElse(lock.withPermit(since), {
+        duration: deadline,
+        orElse: () => makeEmptySnapshot(`${tree}: it took longer than ${deadline}`).since
+      })
+    }
   })
 
   return {
     named: (directory, places) =>
       lock.withPermit(readNamedFiles(directory, places, NamedFiles.maxCounted)).pipe(
-        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(reportGaps(`it took longer than ${deadline} to look`)) }),
+        Effect.timeoutOrElse({
+          duration: deadline,
+          orElse: () => Effect.succeed(reportGaps(`it took longer than ${deadline} to look`))
+        }),
         Effect.catch(({ message }) => Effect.succeed(reportGaps(message)))
       ),
     take: (directory, places = []) =>
       lock.withPermit(takeSnapshot(directory, places)).pipe(
-        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(makeEmptySnapshot(`${directory}: it took longer than ${deadline}`)) }),
+        Effect.timeoutOrElse({
+          duration: deadline,
+          orElse: () => Effect.succeed(makeEmptySnapshot(`${directory}: it took longer than ${deadline}`))
+        }),
         Effect.catch(({ message }) => Effect.succeed(makeEmptySnapshot(`the files of ${directory}: ${message}`)))
       )
   }

@@ -91,13 +91,17 @@ const removePlanted = (ledger: Ledger, place: string, original: string | undefin
         `the sandbox renamed ${place} to ${file.now}: a command made it, and programs run something from it later`
       )
     }),
-    Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.void),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.void
+    ),
     Effect.catch(({ message }) =>
-      Effect.logWarning(`a command made ${place}, from which something runs later; it could not be renamed: ${message}`))
+      Effect.logWarning(`a command made ${place}, from which something runs later; it could not be renamed: ${message}`)
+    )
   )
 
 /** Puts a link of the program back where a command replaced it. */
-const restoreLink = Effect.fnUntraced(function*(ledger: Ledger, { link, path }: LaterPlace) {
+const restoreLink = Effect.fnUntraced(function* (ledger: Ledger, { link, path }: LaterPlace) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* describePlace(path)
   if (link === undefined || now.link === link) return
@@ -107,7 +111,12 @@ const restoreLink = Effect.fnUntraced(function*(ledger: Ledger, { link, path }: 
 })
 
 /** Sets aside the new files of a tree; returns the findings that may stay. */
-const sweepTree = Effect.fnUntraced(function*(ledger: Ledger, { links }: TreeState, before: TreeScan, found: TreeScan) {
+const sweepTree = Effect.fnUntraced(function* (
+  ledger: Ledger,
+  { links }: TreeState,
+  before: TreeScan,
+  found: TreeScan
+) {
   const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
   const isAdmitted = (place: string) => [...ledger.admitted].some((file) => isWithin(file, place))
   const isPlanted = (place: LaterPlace) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path)
@@ -129,15 +138,18 @@ const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
 }
 
 /** Makes a watch that lasts as long as the scope. */
-export const make = Effect.fnUntraced(function*(
-  { home, links, onChange, writable }: Options
-): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+export const make = Effect.fnUntraced(function* ({
+  home,
+  links,
+  onChange,
+  writable
+}: Options): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const scope = yield* Effect.scope
   const states = new Map<string, TreeState>()
   const ledger: Ledger = { moved: [], admitted: new Set() }
 
-  const findState = Effect.fnUntraced(function*(tree: string) {
+  const findState = Effect.fnUntraced(function* (tree: string) {
     const known = states.get(tree)
     if (known !== undefined) return known
     const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
@@ -146,14 +158,14 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Looks through a tree, without the places that the user lets commands write. */
-  const scanWatched = Effect.fnUntraced(function*({ last, tree }: TreeState) {
+  const scanWatched = Effect.fnUntraced(function* ({ last, tree }: TreeState) {
     const given = writable.filter((place) => place !== tree && isWithin(place, tree))
     const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
     const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => isWithin(path, place)))
     return { ...found, laterPlaces }
   })
 
-  const refreshScan = Effect.fnUntraced(function*(state: TreeState) {
+  const refreshScan = Effect.fnUntraced(function* (state: TreeState) {
     const start = yield* Clock.currentTimeMillis
     const { last, running, tree } = state
     if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
@@ -174,15 +186,20 @@ export const make = Effect.fnUntraced(function*(
     Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => refreshScan(state))))
 
   /** Looks again where no other command did. */
-  const lookWhereDue = Effect.fnUntraced(function*(state: TreeState) {
+  const lookWhereDue = Effect.fnUntraced(function* (state: TreeState) {
     const now = yield* Clock.currentTimeMillis
     if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(state)
   })
 
   const lookAgain = (state: TreeState): Effect.Effect<never> =>
-    Effect.forever(Effect.andThen(Effect.suspend(() => Effect.sleep(computePause(state))), lookWhereDue(state)))
+    Effect.forever(
+      Effect.andThen(
+        Effect.suspend(() => Effect.sleep(computePause(state))),
+        lookWhereDue(state)
+      )
+    )
 
-  const whileRunning = Effect.fnUntraced(function*(tree: string) {
+  const whileRunning = Effect.fnUntraced(function* (tree: string) {
     const state = yield* findState(tree)
     yield* Effect.acquireRelease(
       Effect.suspend(() => {
@@ -208,7 +225,7 @@ export const make = Effect.fnUntraced(function*(
       ledger.moved = []
       return taken
     }),
-    keep: Effect.fnUntraced(function*(file) {
+    keep: Effect.fnUntraced(function* (file) {
       yield* putBack(file)
       acceptPlace(states.values(), yield* describePlace(file.path))
       onChange()

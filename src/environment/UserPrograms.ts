@@ -1,15 +1,16 @@
 /**
- * Programs that the user named in the settings and that run beside the commands of a model: MCP servers, shell hooks. They run on this
- * machine whatever environment commands have, as far as their setting `sandbox` lets them.
+ * Programs that the user named in the settings and that run beside the commands of a model: MCP servers, shell hooks.
+ * They run on this machine whatever environment commands have, as far as their setting `sandbox` lets them.
  *
  * **Details**
  *
- * `full`, the default, is the user's own rights. `workspace-write` and `read-only` put the program behind the wall of `Sandbox`, with the
- * files of `terminal.sandbox` and a network of its own. A wall that cannot be built is an error, and the program does not run.
+ * `full`, the default, is the user's own rights. `workspace-write` and `read-only` put the program behind the wall of
+ * `Sandbox`, with the files of `terminal.sandbox` and a network of its own. A wall that cannot be built is an error,
+ * and the program does not run.
  *
- * In a working directory that is not trusted nothing of it is run: a command line that names a file by its place there (`./server`) is
- * refused, and a program without a directory of its own starts in an empty one, where `npx` and its like find no packages or settings of
- * the project.
+ * In a working directory that is not trusted nothing of it is run: a command line that names a file by its place there
+ * (`./server`) is refused, and a program without a directory of its own starts in an empty one, where `npx` and its
+ * like find no packages or settings of the project.
  *
  * **Gotchas**
  *
@@ -28,8 +29,8 @@ import { ConfigError } from "../domain/AgentError.ts"
 /** Starts programs of the user. */
 export interface Service {
   /**
-   * Starts processes as far as a sandbox lets them, while the scope is open; `setting` names the sandbox in errors. A process may write
-   * where its `CallDirectory` lies.
+   * Starts processes as far as a sandbox lets them, while the scope is open; `setting` names the sandbox in errors. A
+   * process may write where its `CallDirectory` lies.
    */
   readonly spawnerOf: (
     setting: string,
@@ -37,17 +38,22 @@ export interface Service {
   ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
   /** Directory in which a program may start that has none of its own. It lasts as long as the scope. */
   readonly startDirectory: Effect.Effect<string, ConfigError, Scope.Scope>
-  /** Fails where the words of a command line, read in the working directory, name a file there that is not trusted; `setting` has it. */
+  /**
+   * Fails where the words of a command line, read in the working directory, name a file there that is not trusted;
+   * `setting` has it.
+   */
   readonly admit: (setting: string, words: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
 
 const interpreter = /(?:^|\/)(?:(?:ba|da|k|z)?sh|python[\d.]*|node|ruby|perl|php)$/
 
-/** True of a word that names a file by its place in the working directory, as the script of an interpreter does. Pure. */
+/**
+ * True of a word that names a file by its place in the working directory, as the script of an interpreter does. Pure.
+ */
 export const isRelative = (word: string, position: number, line: ReadonlyArray<string>): boolean =>
   /^\.{1,2}(?:\/|$)/.test(word) ||
-  position === 0 && /^[^/].*\//.test(word) ||
-  position === 1 && /^[^/-]/.test(word) && interpreter.test(line[0] ?? "")
+  (position === 0 && /^[^/].*\//.test(word)) ||
+  (position === 1 && /^[^/-]/.test(word) && interpreter.test(line[0] ?? ""))
 
 /** Starts programs of the user; without walls unless the program that runs has settings. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
@@ -55,7 +61,12 @@ export const UserPrograms = Context.Reference<Service>("hermes-effect/environmen
     spawnerOf: (setting, sandbox) =>
       sandbox === "full"
         ? Effect.service(ChildProcessSpawner)
-        : Effect.fail(new ConfigError({ path: setting, message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full` })),
+        : Effect.fail(
+            new ConfigError({
+              path: setting,
+              message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full`
+            })
+          ),
     startDirectory: Effect.sync(getWorkingDirectory),
     admit: () => Effect.void
   })
@@ -63,4 +74,10 @@ export const UserPrograms = Context.Reference<Service>("hermes-effect/environmen
 
 /** A sandbox in one word or two. Pure. */
 export const describeProgramSandbox = (sandbox: ProgramSandbox): string =>
-  typeof sandbox === "string" ? sandbox : [sandbox.policy, ...sandbox.network === undefined ? [] : [`network ${sandbox.network}`], ...sandbox.hosts ?? []].join(", ")
+  typeof sandbox === "string"
+    ? sandbox
+    : [
+        sandbox.policy,
+        ...(sandbox.network === undefined ? [] : [`network ${sandbox.network}`]),
+        ...(sandbox.hosts ?? [])
+      ].join(", ")

@@ -39,7 +39,7 @@ const readField = (answer: object, name: string): unknown => Reflect.get(answer,
 const toNonBlankText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined
 
-const readString = (answer: unknown): string | undefined => typeof answer === "string" ? answer : undefined
+const readString = (answer: unknown): string | undefined => (typeof answer === "string" ? answer : undefined)
 
 const takeFirst = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
 
@@ -65,11 +65,7 @@ export const firstDirective: Rule<Block | Approve, Block | Approve> = {
     if (action !== "approve") return undefined
     const message = toNonBlankText(readField(answer, "message"))
     const rule = toNonBlankText(readField(answer, "rule_key"))
-    return {
-      action,
-      ...(message === undefined ? {} : { message }),
-      ...(rule === undefined ? {} : { rule_key: rule })
-    }
+    return { action, ...(message === undefined ? {} : { message }), ...(rule === undefined ? {} : { rule_key: rule }) }
   },
   merge: takeFirst
 }
@@ -79,6 +75,6 @@ export const firstString: Rule<string, string> = { read: readString, merge: take
 
 /** The first string that is not empty. */
 export const firstText: Rule<string, string> = {
-  read: (answer) => answer === "" ? undefined : readString(answer),
+  read: (answer) => (answer === "" ? undefined : readString(answer)),
   merge: takeFirst
 }

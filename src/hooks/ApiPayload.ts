@@ -25,19 +25,20 @@ export const formatFinishReason = (reason: Response.FinishReason): string => rea
 
 /** `toUsageCounters` of an event; null when the provider reported none. */
 export const toUsageCounters = (reported: Response.Usage): UsageCounters | null =>
-  reported.inputTokens.total === undefined && reported.inputTokens.uncached === undefined &&
-    reported.outputTokens.total === undefined
+  reported.inputTokens.total === undefined &&
+  reported.inputTokens.uncached === undefined &&
+  reported.outputTokens.total === undefined
     ? null
-    // The names are those of the counters; `toWire` is typed by what they have in common.
-    : Usage.toWire(Usage.fromResponse(reported)) as UsageCounters
+    : // The names are those of the counters; `toWire` is typed by what they have in common.
+      (Usage.toWire(Usage.fromResponse(reported)) as UsageCounters)
 
 /** Visible text of an answer. */
 const joinVisibleText = (parts: ReadonlyArray<ContentPart>): string =>
-  parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 /** The answer as a message: text, reasoning, and tool calls in the form of chat completions. */
 const toAssistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
-  const reasoning = parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("")
+  const reasoning = parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("")
   const calls = parts.flatMap((part) =>
     part.type === "tool-call"
       ? [{ id: part.id, type: "function", function: { name: part.name, arguments: Json.toText(part.params) } }]
@@ -68,15 +69,18 @@ export const toAnswerFields = (response: ModelResponse) => {
 /** Fields of a `post_api_request` about its answer; what is more than a number or a name is made when it is read. */
 export const makeLazyAnswerFields = (response: ModelResponse) => {
   let whole: ReturnType<typeof toAnswerFields> | undefined
-  const getAnswerFields = () => whole ??= toAnswerFields(response)
+  const getAnswerFields = () => (whole ??= toAnswerFields(response))
   return {
     finish_reason: formatFinishReason(response.finishReason),
     response_model: response.model ?? null,
     response: () => getAnswerFields().response,
     usage: () => getAnswerFields().usage,
     assistant_message: () => getAnswerFields().assistant_message,
-    assistant_content_chars: response.parts.reduce((sum, part) => part.type === "text" ? sum + part.text.length : sum, 0),
-    assistant_tool_call_count: response.parts.reduce((sum, part) => part.type === "tool-call" ? sum + 1 : sum, 0)
+    assistant_content_chars: response.parts.reduce(
+      (sum, part) => (part.type === "text" ? sum + part.text.length : sum),
+      0
+    ),
+    assistant_tool_call_count: response.parts.reduce((sum, part) => (part.type === "tool-call" ? sum + 1 : sum), 0)
   }
 }
 

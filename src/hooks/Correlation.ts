@@ -1,6 +1,6 @@
 /**
- * The ids that join the events of a run, and how those that only events know are made. What happens inside a tool call (an
- * approval, a nested request) finds them in the fiber, so that calls that run side by side never mix theirs.
+ * The ids that join the events of a run, and how those that only events know are made. What happens inside a tool call
+ * (an approval, a nested request) finds them in the fiber, so that calls that run side by side never mix theirs.
  *
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.7, `ARCHITECTURE.md` §7.
  */

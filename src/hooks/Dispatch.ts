@@ -1,6 +1,6 @@
 /**
- * Tells the listeners of one event, and waits for them as `Hooks` says: a listener that is done at once takes no fiber; an observer that
- * misses its deadline runs on, and the events that follow wait for it in a queue.
+ * Tells the listeners of one event, and waits for them as `Hooks` says: a listener that is done at once takes no fiber;
+ * an observer that misses its deadline runs on, and the events that follow wait for it in a queue.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -11,7 +11,14 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as EventPayload from "./EventPayload.ts"
 import { defaultCapacity, type Listener } from "./Hook.ts"
-import { attempt, describeFailure, type FaultReporter, forkIsolated, type Restore, awaitExitOrFiber } from "./IsolatedCall.ts"
+import {
+  attempt,
+  describeFailure,
+  type FaultReporter,
+  forkIsolated,
+  type Restore,
+  awaitExitOrFiber
+} from "./IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
 
 /** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
@@ -66,8 +73,8 @@ const silent = Exit.succeed(undefined)
 /** Tells listeners of events. */
 interface Dispatcher {
   /**
-   * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the payload is
-   * made, at least the first one is told.
+   * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the
+   * payload is made, at least the first one is told.
    */
   readonly dispatch: <A>(
     name: string,
@@ -81,10 +88,13 @@ interface Dispatcher {
 
 /** Makes a dispatcher: payloads have at most `maxChars` in a request or response, faults go to `warn`. */
 export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
-  const reportFailure = <A>(listener: BoundListener, what: string, read: AnswerReader<A>): Effect.Effect<A | undefined> =>
-    Effect.map(
-      warn(`hook ${listener.event}: ${listener.label} ${what}`),
-      () => listener.onFailure === "closed"
+  const reportFailure = <A>(
+    listener: BoundListener,
+    what: string,
+    read: AnswerReader<A>
+  ): Effect.Effect<A | undefined> =>
+    Effect.map(warn(`hook ${listener.event}: ${listener.label} ${what}`), () =>
+      listener.onFailure === "closed"
         ? read({ action: "block", message: `Blocked: the guard ${listener.label} ${what}` })
         : undefined
     )
@@ -100,29 +110,53 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     }
   }
 
-  const handleListenerExit = <A>(listener: BoundListener, exit: Exit.Exit<A | undefined, unknown> | undefined, read: AnswerReader<A>): Effect.Effect<A | undefined> => {
+  const handleListenerExit = <A>(
+    listener: BoundListener,
+    exit: Exit.Exit<A | undefined, unknown> | undefined,
+    read: AnswerReader<A>
+  ): Effect.Effect<A | undefined> => {
     const { pace } = listener
     if (listener.isObserver) pace.slow = exit === undefined ? pace.slow + 1 : 0
-    if (exit === undefined) return reportFailure(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
-    return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : reportFailure(listener, `failed: ${describeFailure(exit.cause)}`, read)
+    if (exit === undefined)
+      return reportFailure(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
+    return Exit.isSuccess(exit)
+      ? Effect.succeed(exit.value)
+      : reportFailure(listener, `failed: ${describeFailure(exit.cause)}`, read)
   }
 
   /** Waits for a listener that was called, no longer than its deadline. */
-  const awaitListener = <A>(listener: BoundListener, handling: ListenerHandling<A>, read: AnswerReader<A>, restore: Restore): Effect.Effect<A | undefined> =>
+  const awaitListener = <A>(
+    listener: BoundListener,
+    handling: ListenerHandling<A>,
+    read: AnswerReader<A>,
+    restore: Restore
+  ): Effect.Effect<A | undefined> =>
     Exit.isExit(handling)
       ? handleListenerExit(listener, handling, read)
-      : Effect.flatMap(attempt(handling, listener.deadline, restore), (exit) => handleListenerExit(listener, exit, read))
+      : Effect.flatMap(attempt(handling, listener.deadline, restore), (exit) =>
+          handleListenerExit(listener, exit, read)
+        )
 
   /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
-  const awaitObserver = <A>(listener: BoundListener, fiber: Fiber.Fiber<A | undefined, unknown>, read: AnswerReader<A>, restore: Restore): Effect.Effect<A | undefined> =>
+  const awaitObserver = <A>(
+    listener: BoundListener,
+    fiber: Fiber.Fiber<A | undefined, unknown>,
+    read: AnswerReader<A>,
+    restore: Restore
+  ): Effect.Effect<A | undefined> =>
     Effect.flatMap(awaitExitOrFiber(fiber, listener.deadline, restore), (ended) =>
-      Fiber.isFiber(ended) ? Effect.as(moveToQueue(listener, ended), undefined) : handleListenerExit(listener, ended, read))
+      Fiber.isFiber(ended)
+        ? Effect.as(moveToQueue(listener, ended), undefined)
+        : handleListenerExit(listener, ended, read)
+    )
 
   /** The end of an event that runs on: it has its deadline once more. */
   const finishOverdueEvent = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
     Effect.timeoutOption(Fiber.await(fiber), listener.deadline).pipe(
       Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe())),
-      Effect.flatMap((exit) => Option.isSome(exit) ? handleListenerExit(listener, exit.value, acceptAnswer) : Effect.void),
+      Effect.flatMap((exit) =>
+        Option.isSome(exit) ? handleListenerExit(listener, exit.value, acceptAnswer) : Effect.void
+      ),
       Effect.asVoid
     )
 
@@ -130,11 +164,11 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     ObserverQueue.make<QueuedEvent>({
       capacity,
       first,
-      flush: () => pace.slow >= strikes ? Duration.zero : flushDeadline,
+      flush: () => (pace.slow >= strikes ? Duration.zero : flushDeadline),
       handle: ({ context, listener, payload }) =>
-        Effect.uninterruptibleMask((restore) => Effect.asVoid(awaitListener(listener, callListener(listener, payload, acceptAnswer), acceptAnswer, restore))).pipe(
-          Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))
-        ),
+        Effect.uninterruptibleMask((restore) =>
+          Effect.asVoid(awaitListener(listener, callListener(listener, payload, acceptAnswer), acceptAnswer, restore))
+        ).pipe(Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))),
       onLost: (count) => Effect.logWarning(`hook ${pace.label}: ${count} events were lost at the end`)
     }).pipe(
       Scope.provide(pace.scope),
@@ -150,7 +184,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
     // It may never be come to before the hook is removed.
-    const interrupted = Scope.addFinalizer(pace.scope, Effect.sync(() => fiber.interruptUnsafe()))
+    const interrupted = Scope.addFinalizer(
+      pace.scope,
+      Effect.sync(() => fiber.interruptUnsafe())
+    )
     return Effect.andThen(
       Effect.andThen(interrupted, startQueue(pace, defaultCapacity, first)),
       warn(
@@ -179,7 +216,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     }
   }
 
-  /** Tells listeners of a payload from `first` on, whose `handling` has begun where it is given; `answers` takes what they answer. */
+  /**
+   * Tells listeners of a payload from `first` on, whose `handling` has begun where it is given; `answers` takes what
+   * they answer.
+   */
   const notifyRemaining = <A>(
     told: ReadonlyArray<BoundListener>,
     payload: Exit.Exit<object>,
@@ -191,9 +231,11 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     begun: ListenerHandling<A> | undefined
   ): Effect.Effect<void> => {
     const notifyListener = (listener: BoundListener): Effect.Effect<A | undefined> => {
-      if (!Exit.isSuccess(payload)) return reportFailure(listener, `was not called: ${describeFailure(payload.cause)}`, read)
+      if (!Exit.isSuccess(payload))
+        return reportFailure(listener, `was not called: ${describeFailure(payload.cause)}`, read)
       const { queue } = listener.pace
-      if (listener.isObserver && queue !== undefined) return Effect.as(enqueueEvent(listener, queue, payload.value, context) ?? Effect.void, undefined)
+      if (listener.isObserver && queue !== undefined)
+        return Effect.as(enqueueEvent(listener, queue, payload.value, context) ?? Effect.void, undefined)
       const handling = callListener(listener, payload.value, read)
       return Exit.isExit(handling) || !listener.isObserver
         ? awaitListener(listener, handling, read, restore)
@@ -207,11 +249,18 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
       const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
       const before = waiting.get(listener.pace)
       if (before !== undefined) {
-        waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(notifyListener(listener)))))
+        waiting.set(
+          listener.pace,
+          Effect.andThen(
+            before,
+            Effect.suspend(() => keep(notifyListener(listener)))
+          )
+        )
         return undefined
       }
       const isBegun = index === first && begun !== undefined
-      if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload)) return keep(notifyListener(listener))
+      if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload))
+        return keep(notifyListener(listener))
       const handling = isBegun ? begun : callListener(listener, payload.value, read)
       if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
         if (listener.isObserver) listener.pace.slow = 0
@@ -223,7 +272,13 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         const ended = keep(awaitObserver(listener, fiber, read, restore))
         if (fiber.pollUnsafe() !== undefined) return ended
         running.add(fiber)
-        waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
+        waiting.set(
+          listener.pace,
+          Effect.andThen(
+            ended,
+            Effect.sync(() => void running.delete(fiber))
+          )
+        )
         return Effect.void
       })
     }
@@ -237,13 +292,21 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     }
     const awaited = Effect.suspend(() => {
       const [only, ...others] = waiting.values()
-      const all = only === undefined || others.length > 0 ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true }) : only
-      return Effect.onInterrupt(restore(all), () => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
+      const all =
+        only === undefined || others.length > 0
+          ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true })
+          : only
+      return Effect.onInterrupt(restore(all), () =>
+        Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe()))
+      )
     })
     return notifyFrom(first)
   }
 
-  /** {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call each. */
+  /**
+   * {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call
+   * each.
+   */
   const notifyListeners = <A>(
     name: string,
     told: ReadonlyArray<BoundListener>,
@@ -254,7 +317,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   ): Effect.Effect<ReadonlyArray<A>> => {
     const payload = makePayloadExit(name, fields)
     const answers: Array<A | undefined> = []
-    const collectAnswers = (): ReadonlyArray<A> => answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
+    const collectAnswers = (): ReadonlyArray<A> =>
+      answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
     const notifyAndCollect = (first: number, begun?: ListenerHandling<A>): Effect.Effect<ReadonlyArray<A>> =>
       Effect.map(notifyRemaining(told, payload, read, restore, context, answers, first, begun), collectAnswers)
     if (!Exit.isSuccess(payload)) return notifyAndCollect(0)
@@ -276,7 +340,9 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   const dispatch: Dispatcher["dispatch"] = (name, listeners, fields, read) =>
-    Effect.uninterruptibleMask((restore) => Effect.withFiber((fiber) => notifyListeners(name, listeners, fields, read, restore, fiber.context)))
+    Effect.uninterruptibleMask((restore) =>
+      Effect.withFiber((fiber) => notifyListeners(name, listeners, fields, read, restore, fiber.context))
+    )
 
   return { dispatch, startQueue }
 }

@@ -3,20 +3,21 @@
  *
  * **Details**
  *
- * Ids pass as they are: correlation must not depend on what a secret looks like. Numbers and short texts are there at once; a
- * long text, a request, a response and the legacy lists are made when they are first read, as they were at the time of the
- * event. A message of a legacy list, which never changes, is copied once however many events carry it.
+ * Ids pass as they are: correlation must not depend on what a secret looks like. Numbers and short texts are there at
+ * once; a long text, a request, a response and the legacy lists are made when they are first read, as they were at the
+ * time of the event. A message of a legacy list, which never changes, is copied once however many events carry it.
  *
  * Fields that are made late are enumerable accessors of the payload itself, so that a spread, `JSON.stringify` and
- * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: an accessor of its own
- * for each event would give each its own shape, which costs more than everything else of it.
+ * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: an accessor
+ * of its own for each event would give each its own shape, which costs more than everything else of it.
  *
  * **Gotchas**
  *
- * A field that is made late has to be read from the payload itself or from an object that inherits from it, not through a `Proxy`
- * that hands itself on as the receiver.
+ * A field that is made late has to be read from the payload itself or from an object that inherits from it, not through
+ * a `Proxy` that hands itself on as the receiver.
  *
- * Source: the observer document ("Payload Safety", "Performance"), `ARCHITECTURE.md` §7 (legacy payload fields, redaction).
+ * Source: the observer document ("Payload Safety", "Performance"), `ARCHITECTURE.md` §7 (legacy payload fields,
+ * redaction).
  */
 import type * as Schema from "effect/Schema"
 import { liveFields, observerVersion, table } from "./PayloadTable.ts"
@@ -113,20 +114,25 @@ const noEntries: Schema.Json = Object.freeze([])
 const classifyTreatment = (name: string, value: unknown): Treatment | undefined => {
   const treated = treatment.get(name)
   if (treated === "late" || treated === "bound" || (treated === "made" && typeof value === "function")) return treated
-  return typeof value === "string" && value.length > Sanitizer.longestShort && value.length <= Sanitizer.longestText ? "text" : undefined
+  return typeof value === "string" && value.length > Sanitizer.longestShort && value.length <= Sanitizer.longestText
+    ? "text"
+    : undefined
 }
 
 /**
- * Makes plain objects that keep the fields of a payload in themselves: the engine learns from the first ones how many there are. Of a
- * literal it expects no more than are written in it, and makes a hash table of one that gets so many more.
+ * Makes plain objects that keep the fields of a payload in themselves: the engine learns from the first ones how many
+ * there are. Of a literal it expects no more than are written in it, and makes a hash table of one that gets so many
+ * more.
  */
-const makeObjectFactory = (): () => Record<string, unknown> => {
-  const Plain = function() {}
+const makeObjectFactory = (): (() => Record<string, unknown>) => {
+  const Plain = function () {}
   Plain.prototype = Object.prototype
   return () => Reflect.construct(Plain, [])
 }
 
-const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(Object.keys(table).map((name) => [name, makeObjectFactory()]))
+const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(
+  Object.keys(table).map((name) => [name, makeObjectFactory()])
+)
 const ofOthers = makeObjectFactory()
 
 /** Makes the frozen payload of one event. A version that the emitter set stays. */
@@ -143,7 +149,8 @@ export const make = (event: string, fields: object, maxChars: number): object =>
       continue
     }
     const late = classifyTreatment(name, value)
-    if (late === undefined) payload[name] = Array.isArray(value) && value.length === 0 ? noEntries : Sanitizer.copyField(value)
+    if (late === undefined)
+      payload[name] = Array.isArray(value) && value.length === 0 ? noEntries : Sanitizer.copyField(value)
     else {
       waiting[name] = new Late(value, late)
       Object.defineProperty(payload, name, getAccessor(name))

@@ -1,5 +1,6 @@
 /**
- * A hook as a value: what listens to which events, and how it is to be treated. Nothing happens until `Hooks` registers it.
+ * A hook as a value: what listens to which events, and how it is to be treated. Nothing happens until `Hooks` registers
+ * it.
  *
  * **Example** (One listener, several, and a plain function)
  *
@@ -27,8 +28,9 @@ import { type AskName, type HookEvents, type HookName, type HookReturns, isHookN
 import { table } from "./PayloadTable.ts"
 
 /**
- * One event of a hook. `handle` gets the payload of the event that `event` names; it is called where the event happens, and what it
- * returns is run in a fiber of its own, unless that is done already (`Effect.void`). What it throws is a failure of the listener.
+ * One event of a hook. `handle` gets the payload of the event that `event` names; it is called where the event happens,
+ * and what it returns is run in a fiber of its own, unless that is done already (`Effect.void`). What it throws is a
+ * failure of the listener.
  */
 export interface Listener<out R = never> {
   readonly event: string
@@ -44,14 +46,16 @@ export interface Listener<out R = never> {
  *
  * **Details**
  *
- * `inline`: the run waits, each listener in its turn. `queued`: the run goes on; events wait in a queue of `capacity` and
- * are handled in order by one fiber of the hook's own. When the queue is full the oldest event is dropped, with one
+ * `inline`: the run waits, each listener in its turn. `queued`: the run goes on; events wait in a queue of `capacity`
+ * and are handled in order by one fiber of the hook's own. When the queue is full the oldest event is dropped, with one
  * warning and a count. What is still waiting when the hook is removed is handled first, for as long as
  * `Hooks.flushDeadline`. An inline observer that misses its deadline runs on, and is queued from then on.
  */
 type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
 
-/** One listener with its events and delivery. `R` is what its listeners need; they get it when the hook is registered. */
+/**
+ * One listener with its events and delivery. `R` is what its listeners need; they get it when the hook is registered.
+ */
 export interface Hook<out R = never> {
   /** Name for warnings. */
   readonly label: string
@@ -85,9 +89,11 @@ interface ObserverOptions extends Options {
 }
 
 /** The options that fit a hook. */
-type OptionsOf<Name extends string> = Name extends "pre_tool_call" ? GuardOptions
-  : Name extends AskName ? Options
-  : ObserverOptions
+type OptionsOf<Name extends string> = Name extends "pre_tool_call"
+  ? GuardOptions
+  : Name extends AskName
+    ? Options
+    : ObserverOptions
 
 /** Return value of a listener. */
 type ListenerResult<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
@@ -124,7 +130,9 @@ const makeSingleHook = <R>(
   options: GuardOptions & ObserverOptions
 ): Hook<R> => ({
   label: options.label ?? (name === "" ? "anonymous" : name),
-  listeners: [{ event, handle, deadline: resolveDeadline(event, options.deadline), onFailure: options.onFailure ?? "open" }],
+  listeners: [
+    { event, handle, deadline: resolveDeadline(event, options.deadline), onFailure: options.onFailure ?? "open" }
+  ],
   delivery: toDelivery(options)
 })
 
@@ -172,12 +180,11 @@ const toEffect = (returned: unknown): Effect.Effect<unknown, unknown> => {
  *
  * **Gotchas**
  *
- * The payload is frozen: a function that assigns to it throws, which is a warning. A name that this runtime does not know
- * is accepted, and warned about at registration: it hears only what somebody sends by that name.
+ * The payload is frozen: a function that assigns to it throws, which is a warning. A name that this runtime does not
+ * know is accepted, and warned about at registration: it hears only what somebody sends by that name.
  */
 export const fromPlain = <const Name extends string>(
   name: Name,
   fn: (event: EventOf<Name>) => unknown,
   options?: OptionsOf<Name>
-): Hook =>
-  makeSingleHook(name, fn.name, (payload) => toEffect(fn(payload as EventOf<Name>)), options ?? {})
+): Hook => makeSingleHook(name, fn.name, (payload) => toEffect(fn(payload as EventOf<Name>)), options ?? {})

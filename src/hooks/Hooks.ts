@@ -4,16 +4,17 @@
  *
  * **Details**
  *
- * - Order is the order of registration, plugins first. A listener that may answer is called when the one before it is done, or was
- *   given up at its deadline (30 s, unless {@link Settings} say otherwise). Observers are called one after the other and waited for
- *   together, each no longer than its deadline (5 s); those of one plugin are called when the one before is done.
- * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
- *   without listeners they return a constant. The payload is made once per event, see `Sanitizer`.
- * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `PairedEvents`)
- *   every listener is still called, each with its deadline.
+ * - Order is the order of registration, plugins first. A listener that may answer is called when the one before it is
+ *   done, or was given up at its deadline (30 s, unless {@link Settings} say otherwise). Observers are called one after
+ *   the other and waited for together, each no longer than its deadline (5 s); those of one plugin are called when the
+ *   one before is done.
+ * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody
+ *   listens: without listeners they return a constant. The payload is made once per event, see `Sanitizer`.
+ * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see
+ *   `PairedEvents`) every listener is still called, each with its deadline.
  * - A listener that interrupts itself has failed; only the interruption of the run is one.
- * - An observer that misses its deadline is not waited for again: it runs on, what comes after it waits in a queue, and one warning says
- *   so. The hooks of a plugin count together. A listener that may answer is waited for at each event.
+ * - An observer that misses its deadline is not waited for again: it runs on, what comes after it waits in a queue, and
+ *   one warning says so. The hooks of a plugin count together. A listener that may answer is waited for at each event.
  * - Distinct faults are warned about once and logged at debug level after that.
  *
  * **Gotchas**
@@ -108,7 +109,7 @@ const makeUnsafe = (settings: Settings): Service => {
   const listeners = new Map<string, ReadonlyArray<BoundListener>>()
 
   const addListener = (bound: BoundListener): void => {
-    listeners.set(bound.event, [...listeners.get(bound.event) ?? [], bound])
+    listeners.set(bound.event, [...(listeners.get(bound.event) ?? []), bound])
   }
   const removeListener = (bound: BoundListener): void => {
     const rest = listeners.get(bound.event)?.filter((other) => other !== bound) ?? []
@@ -121,18 +122,23 @@ const makeUnsafe = (settings: Settings): Service => {
   const paces = new WeakMap<object, DeliveryPace>()
 
   /** The pace of a hook; inline hooks of one owner share theirs, so that events which are queued keep their order. */
-  const resolvePace = Effect.fnUntraced(function*({ delivery, label, owner }: Hook<unknown>) {
+  const resolvePace = Effect.fnUntraced(function* ({ delivery, label, owner }: Hook<unknown>) {
     const scope = yield* Effect.scope
     const known = owner === undefined || delivery.mode === "queued" ? undefined : paces.get(owner.key)
     if (known !== undefined) return known
-    const pace: DeliveryPace = { label: delivery.mode === "queued" ? label : owner?.label ?? label, scope, slow: 0, queue: undefined }
+    const pace: DeliveryPace = {
+      label: delivery.mode === "queued" ? label : (owner?.label ?? label),
+      scope,
+      slow: 0,
+      queue: undefined
+    }
     if (delivery.mode === "queued") yield* startQueue(pace, delivery.capacity)
     else if (owner !== undefined) paces.set(owner.key, pace)
     return pace
   })
 
   const register: Service["register"] = <R>(hook: Hook<R>) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const context = yield* Effect.context<R>()
       for (const { event } of hook.listeners) {
         if (!isHookName(event)) yield* Effect.logWarning(formatUnknownName(hook.label, event))
@@ -181,9 +187,8 @@ const makeUnsafe = (settings: Settings): Service => {
       const told = listeners.get(name)
       if (told === undefined) return nothing
       const rule = asking[name].answer
-      return Effect.map(
-        dispatch(name, told, fields, rule.read),
-        (answers) => answers.length === 0 ? undefined : rule.merge(answers)
+      return Effect.map(dispatch(name, told, fields, rule.read), (answers) =>
+        answers.length === 0 ? undefined : rule.merge(answers)
       )
     },
     invoke: (name, fields) => {
@@ -197,13 +202,17 @@ const makeUnsafe = (settings: Settings): Service => {
 
 const formatUnknownName = (label: string, event: string): string => {
   const meant = findNearest(event, names)
-  return `hook ${label}: nothing here emits "${event}"${meant === undefined ? "" : `, did you mean ${meant}?`} ` +
+  return (
+    `hook ${label}: nothing here emits "${event}"${meant === undefined ? "" : `, did you mean ${meant}?`} ` +
     `(known hooks: ${names.toSorted().join(", ")})`
+  )
 }
 
 /** Services that the hooks of a list need; none when it is empty. */
 export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends infer One
-  ? One extends Hook<infer R> ? R : never
+  ? One extends Hook<infer R>
+    ? R
+    : never
   : never
 
 /** A list of hooks, each seen as the union of what all of them need. */
@@ -216,7 +225,7 @@ export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
 ): Layer.Layer<Hooks, never, RunContext.AtBuild<Needs<H>>> =>
   Layer.effect(
     Hooks,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const service = yield* make(settings)
       const list: ListOf<H> = hooks
       for (const hook of list) yield* RunContext.deferKeys(service.register(hook))

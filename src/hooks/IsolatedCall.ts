@@ -1,7 +1,7 @@
 /**
- * The border around code of others (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a fiber of its
- * own, so that nothing it does can reach its caller: not its failure, not its death, not its own interruption, not its slowness.
- * Describes what went wrong, and warns about the same once.
+ * The border around code of others (a wrapper, a listener, a handler of a tool, a function of a plugin): it runs in a
+ * fiber of its own, so that nothing it does can reach its caller: not its failure, not its death, not its own
+ * interruption, not its slowness. Describes what went wrong, and warns about the same once.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -30,8 +30,8 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * The time that code takes by itself, against its deadline in milliseconds: while it waits for what it called below, which has
- * a deadline of its own, nothing counts.
+ * The time that code takes by itself, against its deadline in milliseconds: while it waits for what it called below,
+ * which has a deadline of its own, nothing counts.
  */
 export interface OwnTime {
   readonly deadline: () => number
@@ -50,7 +50,7 @@ export const makeOwnTime = (deadline: () => number): OwnTime => {
   let resumed: Deferred.Deferred<void> | undefined
   const awaitExpiry = (now: Clock.Clock): Effect.Effect<undefined> =>
     Effect.suspend(() => {
-      if (paused > 0) return Effect.andThen(Deferred.await(resumed ??= Deferred.makeUnsafe<void>()), awaitExpiry(now))
+      if (paused > 0) return Effect.andThen(Deferred.await((resumed ??= Deferred.makeUnsafe<void>())), awaitExpiry(now))
       const millis = deadline() - spent - (now.currentTimeMillisUnsafe() - since)
       if (millis <= 0) return Effect.succeed(undefined)
       return Number.isFinite(millis) ? Effect.andThen(Effect.sleep(millis), awaitExpiry(now)) : Effect.never
@@ -81,10 +81,14 @@ const grace = Duration.seconds(5)
 const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
-    return fiber.pollUnsafe() === undefined ? Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), grace)) : Effect.void
+    return fiber.pollUnsafe() === undefined
+      ? Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), grace))
+      : Effect.void
   })
 
-/** Runs an effect in a fiber of its own, which is a child of nobody; `then` gets it when it ends or waits for something. */
+/**
+ * Runs an effect in a fiber of its own, which is a child of nobody; `then` gets it when it ends or waits for something.
+ */
 export const forkIsolated = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
@@ -108,7 +112,8 @@ export const attempt = <A, E, R>(
   deadline: Duration.Duration | OwnTime,
   restore: Restore,
   awaited = false
-): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> => forkIsolated(effect, (fiber) => awaitExit(fiber, deadline, restore, awaited))
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
+  forkIsolated(effect, (fiber) => awaitExit(fiber, deadline, restore, awaited))
 
 /** {@link attempt} of an effect that runs already. */
 export const awaitExit = <A, E>(
@@ -122,8 +127,8 @@ export const awaitExit = <A, E>(
   const ended: Effect.Effect<Exit.Exit<A, E> | undefined> = !Duration.isDuration(deadline)
     ? Effect.raceFirst(Fiber.await(fiber), deadline.expired)
     : Duration.isFinite(deadline)
-    ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
-    : Fiber.await(fiber)
+      ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
+      : Fiber.await(fiber)
   return restore(ended).pipe(
     Effect.onExit((exit) =>
       awaited && Exit.hasInterrupts(exit) ? stopFiber(fiber) : Effect.sync(() => fiber.interruptUnsafe())
@@ -132,8 +137,8 @@ export const awaitExit = <A, E>(
 }
 
 /**
- * {@link awaitExit}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
- * is interrupted before that interrupts it.
+ * {@link awaitExit}, except that an effect which misses its deadline runs on: gives its fiber then, which is the
+ * caller's to end. A run that is interrupted before that interrupts it.
  */
 export const awaitExitOrFiber = <A, E>(
   fiber: Fiber.Fiber<A, E>,
@@ -143,7 +148,10 @@ export const awaitExitOrFiber = <A, E>(
   const exit = fiber.pollUnsafe()
   if (exit !== undefined) return Effect.succeed(exit)
   const ended: Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> = Duration.isFinite(deadline)
-    ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrElse(() => fiber))
+    ? Effect.map(
+        Effect.timeoutOption(Fiber.await(fiber), deadline),
+        Option.getOrElse(() => fiber)
+      )
     : Fiber.await(fiber)
   return Effect.onInterrupt(restore(ended), () => Effect.sync(() => fiber.interruptUnsafe()))
 }
@@ -163,16 +171,21 @@ interface CallBorder {
 }
 
 /**
- * Runs code of others as if it were part of this fiber, except that its own interruption and the passing of its deadline are
- * defects of it. What it succeeds, fails and dies with stays.
+ * Runs code of others as if it were part of this fiber, except that its own interruption and the passing of its
+ * deadline are defects of it. What it succeeds, fails and dies with stays.
  */
-export const contain = <A, E, R>(effect: Effect.Effect<A, E, R>, { deadline, what }: CallBorder): Effect.Effect<A, E, R> =>
+export const contain = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  { deadline, what }: CallBorder
+): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(attempt(effect, deadline, restore, true), (exit): Effect.Effect<A, E> => {
       if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
       if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
       const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-      return own.length === 0 ? Effect.die(new Interruption.SelfInterrupted(what)) : Effect.failCause(Cause.fromReasons(own))
+      return own.length === 0
+        ? Effect.die(new Interruption.SelfInterrupted(what))
+        : Effect.failCause(Cause.fromReasons(own))
     })
   )
 

@@ -11,15 +11,17 @@ import type * as Scope from "effect/Scope"
 
 /** The sending end of a queue. */
 export interface Sender<in E> {
-  /** Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now. */
+  /**
+   * Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now.
+   */
   readonly offer: (event: E) => number
   /** Events that were dropped so far. */
   readonly dropped: () => number
 }
 
 /**
- * A queue with one fiber that handles events in order, so that the emitter never waits, for as long as the scope lives. On
- * close, events that wait are handled first, for no longer than `flush`; `onLost` gets the number of the others.
+ * A queue with one fiber that handles events in order, so that the emitter never waits, for as long as the scope lives.
+ * On close, events that wait are handled first, for no longer than `flush`; `onLost` gets the number of the others.
  */
 export const make = <E>(options: {
   readonly capacity: number
@@ -29,7 +31,7 @@ export const make = <E>(options: {
   /** An event that is being handled already. */
   readonly first?: Effect.Effect<void> | undefined
 }): Effect.Effect<Sender<E>, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const queue = yield* Queue.make<E, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
     let dropped = 0
     let handling = options.first === undefined ? 0 : 1
@@ -38,18 +40,23 @@ export const make = <E>(options: {
       handling = 0
       return Queue.take(queue)
     })
-    const rest = Effect.forever(Effect.flatMap(next, (event) => {
-      handling = 1
-      return options.handle(event)
-    }), { disableYield: true })
+    const rest = Effect.forever(
+      Effect.flatMap(next, (event) => {
+        handling = 1
+        return options.handle(event)
+      }),
+      { disableYield: true }
+    )
     const worker = yield* Effect.forkScoped(options.first === undefined ? rest : Effect.andThen(options.first, rest))
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         Queue.endUnsafe(queue)
         return Effect.timeoutOption(Fiber.await(worker), options.flush())
-      }).pipe(Effect.flatMap((done) =>
-        Option.isSome(done) ? Effect.void : options.onLost(Queue.sizeUnsafe(queue) + handling)
-      ))
+      }).pipe(
+        Effect.flatMap((done) =>
+          Option.isSome(done) ? Effect.void : options.onLost(Queue.sizeUnsafe(queue) + handling)
+        )
+      )
     )
 
     return {

@@ -1,13 +1,13 @@
 /**
- * Opens and closes the events that come in pairs, so that each opening event has exactly one closing event on every path:
- * success, error, block, cancel, interruption, a wrapper that dies.
+ * Opens and closes the events that come in pairs, so that each opening event has exactly one closing event on every
+ * path: success, error, block, cancel, interruption, a wrapper that dies.
  *
  * **Details**
  *
- * {@link bracket} is for work that is one Effect. {@link open} is for work whose end is elsewhere (tool calls are prepared
- * one after another and run side by side): whoever ends it closes the span, and what nobody closed is closed with the
- * scope. The first close counts. Closing events are told to every listener even when the run was interrupted, each with
- * its deadline. Without a listener for any event of the pair both do nothing.
+ * {@link bracket} is for work that is one Effect. {@link open} is for work whose end is elsewhere (tool calls are
+ * prepared one after another and run side by side): whoever ends it closes the span, and what nobody closed is closed
+ * with the scope. The first close counts. Closing events are told to every listener even when the run was interrupted,
+ * each with its deadline. Without a listener for any event of the pair both do nothing.
  *
  * An opening event that an interrupt kept from everybody has no closing event.
  *
@@ -51,15 +51,16 @@ export interface Span<Open extends OpeningName> {
 }
 
 /** Somebody listens to an event or to one that closes it. */
-export const isHeard = (hooks: Service, name: OpeningName): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
+export const isHeard = (hooks: Service, name: OpeningName): boolean =>
+  hooks.has(name) || table[name].closedBy.some(hooks.has)
 
 const sendOpeningEvent = <Open extends OpeningName>(
   hooks: Service,
   [name, fields]: OpeningEvent<Open>
 ): Effect.Effect<Answer<Open> | undefined> =>
   (name === "pre_tool_call"
-    // The branch follows from `name`, and so does the type of the answer.
-    ? hooks.ask(name, fields as () => Fields<"pre_tool_call">)
+    ? // The branch follows from `name`, and so does the type of the answer.
+      hooks.ask(name, fields as () => Fields<"pre_tool_call">)
     : Effect.as(hooks.emit<HookName>(name, fields), undefined)) as Effect.Effect<Answer<Open> | undefined>
 
 /** The two ends of a pair, each of which happens once at most. */
@@ -124,10 +125,16 @@ export const open = <Open extends OpeningName>(
   Effect.suspend(() => {
     if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
     const { begin, close } = makeEventPair(hooks, options.open)
-    // In the context of the opening as it is: `Effect.addFinalizer` would merge it with that of the close, service by service.
+    // In the context of the opening as it is: `Effect.addFinalizer` would merge it with that of the close, service by
+    // service.
     const closed = Effect.contextWith((context: Context.Context<Scope.Scope>) =>
       Scope.addFinalizerExit(Context.get(context, Scope.Scope), (exit) =>
-        Effect.updateContext(close(() => options.otherwise(exit)), (_: Context.Context<never>) => context)))
+        Effect.updateContext(
+          close(() => options.otherwise(exit)),
+          (_: Context.Context<never>) => context
+        )
+      )
+    )
     return closed.pipe(
       Effect.andThen(begin),
       Effect.map((answer): Span<Open> => ({ answer, close: (event) => close(() => event) }))

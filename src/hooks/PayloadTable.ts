@@ -1,17 +1,19 @@
 /**
- * The table of all hooks: payload, answers, closing events. Types, Schemas, validation, the list of names, shell hooks and
- * the pairing of events are derived from it.
+ * The table of all hooks: payload, answers, closing events. Types, Schemas, validation, the list of names, shell hooks
+ * and the pairing of events are derived from it.
  *
  * **Details**
  *
- * A row with `answer` asks: its listeners may change the run, and have 30 seconds unless a setting says otherwise. A row
- * without one only tells: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows the
- * opening event, on every path. Rows are in the order in which a session meets them.
+ * A row with `answer` asks: its listeners may change the run, and have 30 seconds unless a setting says otherwise. A
+ * row without one only tells: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows
+ * the opening event, on every path. Rows are in the order in which a session meets them.
  *
- * `request` and `response` are sanitised: JSON, redacted, bounded in size. They and `error` are what new consumers read;
- * `conversation_history`, `request_messages` and `assistant_message` are there for old ones and are made when first read.
+ * `request` and `response` are sanitised: JSON, redacted, bounded in size. They and `error` are what new consumers
+ * read; `conversation_history`, `request_messages` and `assistant_message` are there for old ones and are made when
+ * first read.
  *
- * Source: the observer document, `hermes-contract.md` §1.6, §2.2, §2.3, §2.6, §2.7, §2.9 and §3.7, `ARCHITECTURE.md` §7.
+ * Source: the observer document, `hermes-contract.md` §1.6, §2.2, §2.3, §2.6, §2.7, §2.9 and §3.7, `ARCHITECTURE.md`
+ * §7.
  */
 import * as Schema from "effect/Schema"
 import { ApiMode } from "../domain/ApiMode.ts"
@@ -24,9 +26,9 @@ import * as Answers from "./Answers.ts"
 export const observerVersion = "hermes.observer.v1"
 
 /**
- * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` in size and `late` when first
- * read, `made` then by the function that is handed in. Instead of a value that is made late an emitter may hand in a function that
- * returns it. Values of all other fields have their payload's type already.
+ * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` in size and `late` when
+ * first read, `made` then by the function that is handed in. Instead of a value that is made late an emitter may hand
+ * in a function that returns it. Values of all other fields have their payload's type already.
  */
 export const liveFields = {
   user_message: "copy",
@@ -114,11 +116,13 @@ const route = {
 
 /** Request middleware that rewrote the request, in order. */
 const trace = {
-  /** Request middleware that rewrote it, in order, with its reasons. */ middleware_trace: Schema.Array(Schema.Struct({
-    source: Schema.optionalKey(Schema.String),
-    reason: Schema.optionalKey(Schema.String),
-    name: Schema.optionalKey(Schema.String)
-  }))
+  /** Request middleware that rewrote it, in order, with its reasons. */ middleware_trace: Schema.Array(
+    Schema.Struct({
+      source: Schema.optionalKey(Schema.String),
+      reason: Schema.optionalKey(Schema.String),
+      name: Schema.optionalKey(Schema.String)
+    })
+  )
 }
 
 const timing = {
@@ -170,11 +174,16 @@ const question = {
   surface: Schema.String
 }
 
-/** Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of its own. */
+/**
+ * Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of
+ * its own.
+ */
 const link = {
   /** Session of the parent. */ parent_session_id: SessionId,
   /** Run of the parent. */ parent_turn_id: allowEmpty(TurnId),
-  /** The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of. */
+  /**
+   * The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of.
+   */
   parent_tool_call_id: Schema.optionalKey(allowEmpty(ToolCallId)),
   /** Empty when the parent is no subagent itself. */
   parent_subagent_id: Schema.String,
@@ -235,8 +244,16 @@ export const table = {
     })
   },
   /** A session identity is torn down. */
-  on_session_finalize: { payload: makePayloadSchema({ /** The session that is torn down. */ session_id: Schema.NullOr(SessionId), ...identity }) },
-  /** A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's `on_session_finalize`. */
+  on_session_finalize: {
+    payload: makePayloadSchema({
+      /** The session that is torn down. */ session_id: Schema.NullOr(SessionId),
+      ...identity
+    })
+  },
+  /**
+   * A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's
+   * `on_session_finalize`.
+   */
   on_session_reset: { payload: makePayloadSchema({ /** The new session. */ session_id: SessionId, ...identity }) },
   /** Before the first step of a run. A listener may answer with context for this user message. */
   pre_llm_call: {
@@ -267,7 +284,11 @@ export const table = {
   },
   /** The final text of a run, before anybody sees it. A listener may answer with another text. */
   transform_llm_output: {
-    payload: makePayloadSchema({ /** The final text. */ response_text: Schema.String, /** Session of the run. */ session_id: SessionId, ...model }),
+    payload: makePayloadSchema({
+      /** The final text. */ response_text: Schema.String,
+      /** Session of the run. */ session_id: SessionId,
+      ...model
+    }),
     answer: Answers.firstText
   },
   /** Immediately before a request is sent. */
@@ -375,7 +396,10 @@ export const table = {
     })
   },
   /** A child agent was made and has not run yet. */
-  subagent_start: { payload: makePayloadSchema({ ...link, /** Task of the child. */ child_goal: Schema.String }), closedBy: ["subagent_stop"] },
+  subagent_start: {
+    payload: makePayloadSchema({ ...link, /** Task of the child. */ child_goal: Schema.String }),
+    closedBy: ["subagent_stop"]
+  },
   /** A child agent returned, failed or was cut. */
   subagent_stop: {
     payload: makePayloadSchema({

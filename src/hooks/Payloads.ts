@@ -6,8 +6,8 @@
  * A payload is what listeners get: JSON, redacted, frozen, with `telemetry_schema_version`. `Fields` is what an emitter
  * hands in: the same names without the version, and live values where the payload has JSON.
  *
- * Hooks of the contract that have no place in this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family) are
- * not listed; a plugin that registers one is told so.
+ * Hooks of the contract that have no place in this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family)
+ * are not listed; a plugin that registers one is told so.
  *
  * **Example** (Checking what was received)
  *
@@ -42,7 +42,9 @@ export interface HookEvents extends EventsOf {}
 
 // The object is made of all rows of the table, which is closed.
 /** The Schema of each payload. */
-export const schemas = Record.map(table, ({ payload }) => payload) as { readonly [Name in HookName]: Table[Name]["payload"] }
+export const schemas = Record.map(table, ({ payload }) => payload) as {
+  readonly [Name in HookName]: Table[Name]["payload"]
+}
 
 // `Object.keys` is typed `string[]`; the table is closed.
 /** All hooks, in the order in which a session meets them. */
@@ -51,7 +53,10 @@ export const names = Object.keys(table) as ReadonlyArray<HookName>
 /** True when a name is one that this runtime emits. */
 export const isHookName = (name: string): name is HookName => Object.hasOwn(table, name)
 
-/** The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew on each call. */
+/**
+ * The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew
+ * on each call.
+ */
 export const makeJsonSchema = (name: HookName): JsonSchema.JsonSchema => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(schemas[name])
   return {
@@ -81,8 +86,8 @@ export interface Answers extends MergedOf {}
 /** Fields that an emitter hands in for a hook, before they are copied and redacted. */
 export type Fields<Name extends HookName> = FieldsOf<Omit<HookEvents[Name], "telemetry_schema_version">>
 
-type FieldsOf<Payload> =
-  & { readonly [K in keyof Payload as undefined extends Payload[K] ? never : K]: Live<K, Payload[K]> }
-  & { readonly [K in keyof Payload as undefined extends Payload[K] ? K : never]?: Live<K, Payload[K]> | undefined }
+type FieldsOf<Payload> = {
+  readonly [K in keyof Payload as undefined extends Payload[K] ? never : K]: Live<K, Payload[K]>
+} & { readonly [K in keyof Payload as undefined extends Payload[K] ? K : never]?: Live<K, Payload[K]> | undefined }
 
 type Live<Key, Value> = Key extends keyof typeof liveFields ? unknown : Value

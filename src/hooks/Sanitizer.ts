@@ -5,20 +5,20 @@
  *
  * {@link sanitize} is for requests and responses: levels deeper than 8, strings longer than 8 000 characters and
  * collections longer than 200 entries are cut and say so; what is still longer than the cap as JSON is done again with
- * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyField} is for the rest
- * of a payload: the same walk with bounds that only stop an accident.
+ * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyField} is for
+ * the rest of a payload: the same walk with bounds that only stop an accident.
  *
- * Values that JSON cannot express are named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or a proxy
- * throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its accessors or
- * `toJSON` would do.
+ * Values that JSON cannot express are named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or
+ * a proxy throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its
+ * accessors or `toJSON` would do.
  *
  * **Gotchas**
  *
  * The contract redacts a handful of key names and nothing by value; here `domain/Redaction` decides both
  * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
  *
- * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7 (legacy
- * payload fields, redaction).
+ * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7
+ * (legacy payload fields, redaction).
  */
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
@@ -100,8 +100,8 @@ const depthNote = /^<\w{1,32} depth limit>$/
 const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as string
 
 /**
- * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it, and
- * a fixed point: the note of a text that was cut before stays as it is.
+ * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it,
+ * and a fixed point: the note of a text that was cut before stays as it is.
  */
 export const boundText = (text: string, limit: number): string => {
   const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
@@ -125,7 +125,7 @@ const isPlain = (value: object): boolean => {
 }
 
 /** Digits of a huge integer take long to make and longer to read. */
-const formatBigint = (value: bigint): string => BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>"
+const formatBigint = (value: bigint): string => (BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>")
 
 const formatDate = (value: Date): string =>
   Number.isNaN(value.getTime()) ? "<invalid date>" : Date.prototype.toISOString.call(value)
@@ -146,7 +146,10 @@ const readCount = (read: () => unknown): number | undefined => {
   }
 }
 
-/** The names of an object's data: not what only Effect knows it by, and of a class instance nothing that is its own business. */
+/**
+ * The names of an object's data: not what only Effect knows it by, and of a class instance nothing that is its own
+ * business.
+ */
 const listDataKeys = (value: object): ReadonlyArray<string> => {
   const plain = isPlain(value)
   return Object.keys(value).filter((key) => {
@@ -185,12 +188,7 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
     return name.length < shortestToken ? name : boundText(name, bounds.string)
   }
 
-  const copyMapping = <K>(
-    count: number,
-    keys: Iterable<K>,
-    read: (key: K) => unknown,
-    depth: number
-  ): Schema.Json => {
+  const copyMapping = <K>(count: number, keys: Iterable<K>, read: (key: K) => unknown, depth: number): Schema.Json => {
     const out: Record<string, Schema.Json> = {}
     let index = 0
     for (const key of keys) {
@@ -291,7 +289,6 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
   return { value, cut: size > bounds.total }
 }
 
-
 /** Characters of a sanitised request or response as JSON, when nothing else is set. */
 export const defaultMaxChars = 50_000
 
@@ -326,7 +323,8 @@ const describeOriginalType = (value: unknown): string => {
 }
 
 /**
- * Sanitizes a request or response for its event: bounded, redacted, frozen. Something that came from here is returned as it is.
+ * Sanitizes a request or response for its event: bounded, redacted, frozen. Something that came from here is returned
+ * as it is.
  */
 export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Schema.Json => {
   if (isSanitized(value)) return value
@@ -344,13 +342,19 @@ export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Sc
 /** Copies any other field of an event, redacted and frozen. A value that is far too large is sanitised instead. */
 export const copyField = (value: unknown): Schema.Json => {
   if (typeof value === "string") return boundText(value, accident.string)
-  if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value))) return value
+  if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value)))
+    return value
   if (isSanitized(value) || isCopied(value)) return value
   const whole = copyBounded(value, accident)
   return rememberCopy(copied, whole.cut ? sanitize(value) : whole.value)
 }
 
-const whole: Bounds = { depth: 200, string: Number.POSITIVE_INFINITY, items: Number.POSITIVE_INFINITY, total: Number.POSITIVE_INFINITY }
+const whole: Bounds = {
+  depth: 200,
+  string: Number.POSITIVE_INFINITY,
+  items: Number.POSITIVE_INFINITY,
+  total: Number.POSITIVE_INFINITY
+}
 
 /** Copies a value that is executed and not only shown: redacted, JSON, nothing cut but levels deeper than 200. */
 export const copyWhole = (value: unknown): Schema.Json => copyBounded(value, whole).value

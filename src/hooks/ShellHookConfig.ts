@@ -12,8 +12,8 @@
  *       sandbox: read-only
  * ```
  *
- * Nothing in the block stops the program: what cannot be used is left out with a warning. `sandbox` is as that of an MCP server, `full`
- * when absent.
+ * Nothing in the block stops the program: what cannot be used is left out with a warning. `sandbox` is as that of an
+ * MCP server, `full` when absent.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
  */
@@ -83,7 +83,9 @@ export const decode = (block: unknown): DecodedHooks => {
     }
     const sandbox = readSandbox(entry["sandbox"] ?? "full")
     if (Option.isNone(sandbox)) {
-      warnings.push(`${path}.sandbox: expected full, workspace-write, read-only, or policy, network and hosts; the entry is skipped`)
+      warnings.push(
+        `${path}.sandbox: expected full, workspace-write, read-only, or policy, network and hosts; the entry is skipped`
+      )
       return
     }
     const hook: ShellHook = {
@@ -110,10 +112,10 @@ export const decode = (block: unknown): DecodedHooks => {
 }
 
 /**
- * True when a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name itself
- * when it is none.
+ * True when a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name
+ * itself when it is none.
  */
-export const makeToolMatcher = (hook: ShellHook): (toolName: unknown) => boolean => {
+export const makeToolMatcher = (hook: ShellHook): ((toolName: unknown) => boolean) => {
   const { matcher } = hook
   if (matcher === undefined) return () => true
   try {

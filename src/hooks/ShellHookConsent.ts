@@ -1,6 +1,7 @@
 /**
- * Records the shell hooks that the user agreed to. A hook is the user's own program with the user's own rights, named by a file that
- * may come from elsewhere: nothing runs before its first use was agreed to, nor after its program was changed.
+ * Records the shell hooks that the user agreed to. A hook is the user's own program with the user's own rights, named
+ * by a file that may come from elsewhere: nothing runs before its first use was agreed to, nor after its program was
+ * changed.
  *
  * **Details**
  *
@@ -10,7 +11,8 @@
  * changed. The contract keeps only the time of the file's last change, which says less and is easily set; where the two
  * disagree, the safer one is taken.
  *
- * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that cannot be read approves nothing.
+ * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that cannot be read
+ * approves nothing.
  *
  * Source: `hermes-contract.md` §3.7.
  */
@@ -64,15 +66,17 @@ interface Service {
 /** Of a larger file only size and time are compared. */
 const largestRead = 16 * 1024 * 1024
 
-const isFor = (hook: ShellHook) => (approval: Approval): boolean =>
-  approval.event === hook.event && approval.command === hook.command
+const isFor =
+  (hook: ShellHook) =>
+  (approval: Approval): boolean =>
+    approval.event === hook.event && approval.command === hook.command
 
 /** A store in a home directory. */
 export const make = (
   home: string,
   surroundings: Surroundings
 ): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | Digest.Digest> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const digest = yield* Digest.Digest
@@ -90,23 +94,26 @@ export const make = (
       Effect.mapBoth({ onFailure: toConsentError, onSuccess: ({ approvals }) => approvals })
     )
 
-    /** A word of a command, with what is in the file that it names; none for an option, a directory, a name to search for. */
+    /**
+     * A word of a command, with what is in the file that it names; none for an option, a directory, a name to search
+     * for.
+     */
     const readScript = (word: string) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const path = paths.resolve(surroundings.cwd, word)
         const info = yield* fs.stat(path)
         const mtime = Option.getOrNull(Option.map(info.mtime, (at) => at.toISOString()))
         if (info.type !== "File") return []
-        const content = Number(info.size) > largestRead
-          ? `${info.size} ${mtime}`
-          : yield* digest.digestHex(Digest.sha256, yield* fs.readFile(path))
+        const content =
+          Number(info.size) > largestRead
+            ? `${info.size} ${mtime}`
+            : yield* digest.digestHex(Digest.sha256, yield* fs.readFile(path))
         return [{ word, content, mtime }]
       }).pipe(Effect.orElseSucceed(() => []))
 
     const readScripts = (hook: ShellHook) =>
-      Effect.map(
-        Effect.forEach(parseCommand(hook.command, surroundings.environment) ?? [], readScript),
-        (found) => found.flat()
+      Effect.map(Effect.forEach(parseCommand(hook.command, surroundings.environment) ?? [], readScript), (found) =>
+        found.flat()
       )
 
     const computeFingerprint = (found: ReadonlyArray<{ readonly word: string; readonly content: string }>) =>
@@ -116,30 +123,35 @@ export const make = (
       )
 
     /** Replaces the file by what `change` makes of it. */
-    const updateApprovals = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
-      Effect.gen(function*() {
+    const updateApprovals = <A>(
+      change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]
+    ) =>
+      Effect.gen(function* () {
         yield* fs.makeDirectory(home, { recursive: true, mode: 0o700 })
-        return yield* Leases.runWithLease(paths.join(home, "state.db"), file, (lease) => Effect.gen(function*() {
-          const [approvals, result] = change(yield* read)
-          if (!(yield* lease.isHeld)) return yield* toConsentError({ message: "another process took over while this one waited" })
-          const temporary = `${file}.${yield* Ids.makeHex(8)}.tmp`
-          yield* fs.writeFileString(temporary, `${JSON.stringify({ approvals }, null, 2)}\n`, { mode: 0o600 })
-          yield* fs.rename(temporary, file)
-          return result
-        }))
+        return yield* Leases.runWithLease(paths.join(home, "state.db"), file, (lease) =>
+          Effect.gen(function* () {
+            const [approvals, result] = change(yield* read)
+            if (!(yield* lease.isHeld))
+              return yield* toConsentError({ message: "another process took over while this one waited" })
+            const temporary = `${file}.${yield* Ids.makeHex(8)}.tmp`
+            yield* fs.writeFileString(temporary, `${JSON.stringify({ approvals }, null, 2)}\n`, { mode: 0o600 })
+            yield* fs.rename(temporary, file)
+            return result
+          })
+        )
       }).pipe(
         Effect.provideService(FileSystem.FileSystem, fs),
-        Effect.mapError((error) => error._tag === "ConsentError" ? error : toConsentError(error))
+        Effect.mapError((error) => (error._tag === "ConsentError" ? error : toConsentError(error)))
       )
 
-    const status: Service["status"] = Effect.fnUntraced(function*(hook) {
+    const status: Service["status"] = Effect.fnUntraced(function* (hook) {
       const approvals = yield* Effect.catch(read, (error) => Effect.as(Effect.logWarning(error.message), []))
       const approval = approvals.find(isFor(hook))
       if (approval === undefined) return "unseen"
       return approval.fingerprint === (yield* computeFingerprint(yield* readScripts(hook))) ? "approved" : "changed"
     })
 
-    const approve: Service["approve"] = Effect.fnUntraced(function*(hook) {
+    const approve: Service["approve"] = Effect.fnUntraced(function* (hook) {
       const found = yield* readScripts(hook)
       const approval: Approval = {
         event: hook.event,
@@ -148,7 +160,10 @@ export const make = (
         script_mtime_at_approval: found[0]?.mtime ?? null,
         fingerprint: yield* computeFingerprint(found)
       }
-      yield* updateApprovals((approvals) => [[...approvals.filter((other) => !isFor(hook)(other)), approval], undefined])
+      yield* updateApprovals((approvals) => [
+        [...approvals.filter((other) => !isFor(hook)(other)), approval],
+        undefined
+      ])
     })
 
     return {

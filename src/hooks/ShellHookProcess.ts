@@ -1,15 +1,16 @@
 /**
- * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a process group of its own, without credentials in its environment,
- * and never longer than its timeout. It gets one JSON object on its standard input, and may print one.
+ * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a process group of its own, without
+ * credentials in its environment, and never longer than its timeout. It gets one JSON object on its standard input, and
+ * may print one.
  *
  * **Details**
  *
- * Input: `hook_event_name`, `tool_name`, `tool_input`, `session_id`, `cwd`, and every other field of the event in `extra`.
- * Output of `pre_tool_call`: `{ "action": "block", "message": … }` or `{ "decision": "block", "reason": … }`; of any other
- * event: `{ "context": … }`. Everything else says nothing.
+ * Input: `hook_event_name`, `tool_name`, `tool_input`, `session_id`, `cwd`, and every other field of the event in
+ * `extra`. Output of `pre_tool_call`: `{ "action": "block", "message": … }` or `{ "decision": "block", "reason": … }`;
+ * of any other event: `{ "context": … }`. Everything else says nothing.
  *
- * The group is told to stop at the timeout or when the run is interrupted, and killed a second later; so is whatever the
- * program left running in its group. A process that leaves the group is on its own.
+ * The group is told to stop at the timeout or when the run is interrupted, and killed a second later; so is whatever
+ * the program left running in its group. A process that leaves the group is on its own.
  *
  * **Gotchas**
  *
@@ -47,19 +48,19 @@ export interface Surroundings {
 /** Outcome of a program. */
 export type ProgramOutcome =
   | {
-    readonly _tag: "Exited"
-    /** Absent when a signal ended it. */
-    readonly exitCode: number | undefined
-    readonly stdout: string
-    readonly stderr: string
-    readonly millis: number
-  }
+      readonly _tag: "Exited"
+      /** Absent when a signal ended it. */
+      readonly exitCode: number | undefined
+      readonly stdout: string
+      readonly stderr: string
+      readonly millis: number
+    }
   | { readonly _tag: "TimedOut"; readonly seconds: number }
   | { readonly _tag: "NotStarted"; readonly message: string }
 
 /**
- * A command line as its words, by the quoting rules of a POSIX shell and nothing else of one: no variables, no globs, no
- * operators. Undefined when a quote is not closed.
+ * A command line as its words, by the quoting rules of a POSIX shell and nothing else of one: no variables, no globs,
+ * no operators. Undefined when a quote is not closed.
  */
 export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
   const out: Array<string> = []
@@ -73,10 +74,10 @@ export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
     } else if (char === "\\" && (quote === "" || /["\\$`]/.test(line.charAt(i + 1)))) {
       if (i + 1 === line.length) return undefined
       word = (word ?? "") + line.charAt(++i)
-    } else if (quote === "\"") {
-      if (char === "\"") quote = ""
+    } else if (quote === '"') {
+      if (char === '"') quote = ""
       else word += char
-    } else if (char === "'" || char === "\"") {
+    } else if (char === "'" || char === '"') {
       quote = char
       word ??= ""
     } else if (/\s/.test(char)) {
@@ -93,7 +94,7 @@ export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
 
 /** The words with a leading `~` replaced by the user's home. */
 export const expandHome = (line: string, home: string | undefined): ReadonlyArray<string> | undefined =>
-  splitWords(line)?.map((word) => home !== undefined && /^~(?:\/|$)/.test(word) ? home + word.slice(1) : word)
+  splitWords(line)?.map((word) => (home !== undefined && /^~(?:\/|$)/.test(word) ? home + word.slice(1) : word))
 
 const keptBytes = 1_048_576
 
@@ -108,7 +109,8 @@ const makeOutputCollector = (stream: Stream.Stream<Uint8Array, PlatformError.Pla
       Effect.sync(() => {
         if (room > 0) text += decoder.decode(chunk.subarray(0, room), { stream: true })
         room -= chunk.length
-      }))
+      })
+    )
   }
 }
 
@@ -140,7 +142,7 @@ export const runProgram = (
   input: string,
   { cwd, environment }: Surroundings
 ): Effect.Effect<ProgramOutcome, never, ChildProcessSpawner> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const argv = parseCommand(hook.command, environment)
     if (argv === undefined) return makeNotStarted("the command cannot be read: is a quote missing?")
     const [program, ...args] = argv
@@ -148,13 +150,21 @@ export const runProgram = (
     yield* programs.admit(`hooks.${hook.event}`, argv)
     const spawner = yield* programs.spawnerOf(`hooks.${hook.event}.sandbox`, hook.sandbox)
     const started = yield* Clock.currentTimeMillis
-    const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
-      cwd,
-      // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
-      env: { ...filterEnvironment(environment, (yield* HiddenVariables).isHidden), PATH: yield* TrustedPrograms.safePath },
-      stdin: Stream.make(new TextEncoder().encode(input)),
-      forceKillAfter: "1 second"
-    })).pipe(Effect.provideService(CallDirectory, cwd))
+    const handle = yield* spawner
+      .spawn(
+        ChildProcess.make(program, args, {
+          cwd,
+          // The user named the program; one by a bare name is not one of the working tree, where a command may have put
+          // it.
+          env: {
+            ...filterEnvironment(environment, (yield* HiddenVariables).isHidden),
+            PATH: yield* TrustedPrograms.safePath
+          },
+          stdin: Stream.make(new TextEncoder().encode(input)),
+          forceKillAfter: "1 second"
+        })
+      )
+      .pipe(Effect.provideService(CallDirectory, cwd))
     const stdout = makeOutputCollector(handle.stdout)
     const stderr = makeOutputCollector(handle.stderr)
     const reading = yield* Effect.forkScoped(Effect.all([stdout.run, stderr.run], { concurrency: 2, discard: true }))

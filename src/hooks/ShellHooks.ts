@@ -1,12 +1,12 @@
 /**
- * The user's own programs as hooks: which there are, which may run, and running them. They are registered after plugins, so
- * that a plugin's directive wins.
+ * The user's own programs as hooks: which there are, which may run, and running them. They are registered after
+ * plugins, so that a plugin's directive wins.
  *
  * **Details**
  *
- * A hook that was never agreed to, or whose program changed since, is asked about where there is somebody to ask, accepted
- * where the settings accept, and otherwise left out with a warning. The program is compared again before each run. One that
- * does not start, takes too long or says nothing that can be read changes nothing.
+ * A hook that was never agreed to, or whose program changed since, is asked about where there is somebody to ask,
+ * accepted where the settings accept, and otherwise left out with a warning. The program is compared again before each
+ * run. One that does not start, takes too long or says nothing that can be read changes nothing.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §1.5.
  */
@@ -67,10 +67,10 @@ export interface Service {
   readonly hooks: Effect.Effect<ReadonlyArray<Hook>>
   readonly list: Effect.Effect<ReadonlyArray<ListedHook>>
   /** Tries the hooks of an event on a made-up one; `payload` overrides its fields. */
-  readonly test: (event: string, options?: {
-    readonly tool?: string | undefined
-    readonly payload?: Readonly<Record<string, unknown>> | undefined
-  }) => Effect.Effect<ReadonlyArray<TriedHook>, InvalidInput>
+  readonly test: (
+    event: string,
+    options?: { readonly tool?: string | undefined; readonly payload?: Readonly<Record<string, unknown>> | undefined }
+  ) => Effect.Effect<ReadonlyArray<TriedHook>, InvalidInput>
   /** Forgets that a command was agreed to; how many approvals there were. */
   readonly revoke: (command: string) => Effect.Effect<number, Consent.ConsentError>
   readonly doctor: Effect.Effect<ReadonlyArray<Diagnosis>>
@@ -111,7 +111,7 @@ const toUnknownEventError = (event: string): InvalidInput => {
 export const make = (
   settings: Settings
 ): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | ChildProcessSpawner> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner
     const programs = yield* UserPrograms
     const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
@@ -131,7 +131,7 @@ export const make = (
       Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
 
     /** True when a hook may run now. `ask` is whether this is the moment for a question. */
-    const isAllowed = Effect.fnUntraced(function*(hook: Config.ShellHook, confirm: Settings["confirm"]) {
+    const isAllowed = Effect.fnUntraced(function* (hook: Config.ShellHook, confirm: Settings["confirm"]) {
       const status = yield* consent.status(hook)
       if (status === "approved") return true
       const agreed = settings.accept || (confirm !== undefined && (yield* confirm(hook, status)))
@@ -151,18 +151,20 @@ export const make = (
       return {
         label: `shell hook "${hook.command}"`,
         delivery: { mode: "inline" },
-        listeners: [{
-          event: hook.event,
-          deadline: Duration.sum(Duration.seconds(hook.timeoutSeconds), grace),
-          onFailure: "open",
-          handle: Effect.fnUntraced(function*(payload) {
-            if (!matches(Reflect.get(payload, "tool_name")) || !(yield* isAllowed(hook, undefined))) return undefined
-            const ran = yield* runHook(hook, payload)
-            const problem = describeProblem(ran)
-            if (problem !== undefined) yield* warn(`shell hook "${hook.command}" on ${hook.event} ${problem}`)
-            return readHookOutput(hook, ran)
-          })
-        }]
+        listeners: [
+          {
+            event: hook.event,
+            deadline: Duration.sum(Duration.seconds(hook.timeoutSeconds), grace),
+            onFailure: "open",
+            handle: Effect.fnUntraced(function* (payload) {
+              if (!matches(Reflect.get(payload, "tool_name")) || !(yield* isAllowed(hook, undefined))) return undefined
+              const ran = yield* runHook(hook, payload)
+              const problem = describeProblem(ran)
+              if (problem !== undefined) yield* warn(`shell hook "${hook.command}" on ${hook.event} ${problem}`)
+              return readHookOutput(hook, ran)
+            })
+          }
+        ]
       }
     }
 
@@ -170,7 +172,7 @@ export const make = (
       Effect.map(consent.status(hook), (consent) => ({ hook, consent }))
 
     const tryHook = (hook: Config.ShellHook, payload: object) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { consent } = yield* readConsent(hook)
         const matches = Config.makeToolMatcher(hook)(Reflect.get(payload, "tool_name"))
         const ran = matches && consent === "approved" ? yield* runHook(hook, payload) : undefined
@@ -179,9 +181,12 @@ export const make = (
       })
 
     const diagnoseHook = (hook: Config.ShellHook): Effect.Effect<Diagnosis> =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const tool = hook.matcher !== undefined && /^\w+$/.test(hook.matcher) ? hook.matcher : sampleTool
-        const { consent, ran } = yield* tryHook({ ...hook, matcher: undefined }, Process.makeSampleEvent(hook.event, tool, {}))
+        const { consent, ran } = yield* tryHook(
+          { ...hook, matcher: undefined },
+          Process.makeSampleEvent(hook.event, tool, {})
+        )
         const problems = [
           ...(consent === "unseen" ? ["not approved: it does not run"] : []),
           ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
@@ -195,7 +200,7 @@ export const make = (
 
     return {
       warnings,
-      hooks: Effect.gen(function*() {
+      hooks: Effect.gen(function* () {
         for (const warning of warnings) yield* warn(warning)
         const allowed = yield* Effect.filter(hooks, (hook) => isAllowed(hook, settings.confirm))
         return allowed.map(toHook)
@@ -204,7 +209,10 @@ export const make = (
       test: (event, options = {}) => {
         if (!isHookName(event)) return Effect.fail(toUnknownEventError(event))
         const payload = Process.makeSampleEvent(event, options.tool ?? sampleTool, options.payload ?? {})
-        return Effect.forEach(hooks.filter((hook) => hook.event === event), (hook) => tryHook(hook, payload))
+        return Effect.forEach(
+          hooks.filter((hook) => hook.event === event),
+          (hook) => tryHook(hook, payload)
+        )
       },
       revoke: consent.revoke,
       doctor: Effect.forEach(hooks, diagnoseHook)

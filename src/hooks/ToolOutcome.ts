@@ -32,11 +32,11 @@ const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }
 
 const parseResult = (result: unknown): unknown =>
   // Only an object can say `error`: anything else need not be parsed.
-  typeof result === "string" && result.trimStart().startsWith("{")
-    ? Option.getOrUndefined(Json.parse(result))
-    : result
+  typeof result === "string" && result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : result
 
-/** Read from the result of a call that ran: one that is, or is the JSON of, an object with an `error` says something. */
+/**
+ * Read from the result of a call that ran: one that is, or is the JSON of, an object with an `error` says something.
+ */
 export const fromResult = (result: unknown): ToolOutcome => {
   const value = parseResult(result)
   const error = Predicate.isObject(value) ? value["error"] : undefined

@@ -1,12 +1,12 @@
 /**
- * Trace of the work of a fiber in the form of W3C Trace Context, for those who continue the work: an MCP server, a child
- * process.
+ * Trace of the work of a fiber in the form of W3C Trace Context, for those who continue the work: an MCP server, a
+ * child process.
  *
  * **Details**
  *
- * The trace is the one of Effect's own tracing, so whoever traces (the embedding application, a plugin) needs no port of
- * ours: a span in the fiber is enough. Spans of Effect's default tracer, which keeps none, are passed over; the nearest
- * other one counts. `Tracer.DisablePropagation` on a span keeps it here.
+ * The trace is the one of Effect's own tracing, so whoever traces (the embedding application, a plugin) needs no port
+ * of ours: a span in the fiber is enough. Spans of Effect's default tracer, which keeps none, are passed over; the
+ * nearest other one counts. `Tracer.DisablePropagation` on a span keeps it here.
  *
  * **Example** (The trace of a request, continued by a run)
  *
@@ -44,16 +44,21 @@ const isZero = (id: string): boolean => /^0+$/u.test(id)
 
 /** A span as `traceparent`; undefined for one that is kept here, or whose ids W3C has no place for. */
 export const format = (span: Tracer.AnySpan): string | undefined =>
-  Context.get(span.annotations, Tracer.DisablePropagation) || !traceId.test(span.traceId) || !spanId.test(span.spanId) ||
-    isZero(span.traceId) || isZero(span.spanId)
+  Context.get(span.annotations, Tracer.DisablePropagation) ||
+  !traceId.test(span.traceId) ||
+  !spanId.test(span.spanId) ||
+  isZero(span.traceId) ||
+  isZero(span.spanId)
     ? undefined
     : `00-${span.traceId.padStart(32, "0")}-${span.spanId}-${span.sampled ? "01" : "00"}`
 
 /**
- * `tracestate` of a span, which goes with it to everybody who continues the trace. An application that got one annotates the span
- * that it makes of the request.
+ * `tracestate` of a span, which goes with it to everybody who continues the trace. An application that got one
+ * annotates the span that it makes of the request.
  */
-export const TraceState = Context.Reference<string | undefined>("hermes-effect/hooks/TraceState", { defaultValue: () => undefined })
+export const TraceState = Context.Reference<string | undefined>("hermes-effect/hooks/TraceState", {
+  defaultValue: () => undefined
+})
 
 const stateKey = /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})$/u
 const stateValue = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/u
@@ -63,18 +68,30 @@ const maxMembers = 32
 
 /** A `tracestate` as it is handed on; undefined for one that is empty or malformed, which W3C wants dropped whole. */
 const parseState = (text: string | undefined): string | undefined => {
-  const members = (text ?? "").split(",").map((member) => member.trim()).filter((member) => member !== "")
+  const members = (text ?? "")
+    .split(",")
+    .map((member) => member.trim())
+    .filter((member) => member !== "")
   const keys = members.map((member) => member.slice(0, Math.max(0, member.indexOf("="))))
-  const isSound = members.length <= maxMembers && new Set(keys).size === keys.length &&
-    members.every((member, index) => stateKey.test(keys[index] ?? "") && stateValue.test(member.slice((keys[index] ?? "").length + 1)))
+  const isSound =
+    members.length <= maxMembers &&
+    new Set(keys).size === keys.length &&
+    members.every(
+      (member, index) =>
+        stateKey.test(keys[index] ?? "") && stateValue.test(member.slice((keys[index] ?? "").length + 1))
+    )
   return members.length > 0 && isSound ? members.join(",") : undefined
 }
 
-/** The span that a `traceparent` names, with its `tracestate`; undefined for one that is malformed. Later versions may be longer. */
+/**
+ * The span that a `traceparent` names, with its `tracestate`; undefined for one that is malformed. Later versions may
+ * be longer.
+ */
 export const parse = (traceparent: string | undefined, tracestate?: string): Tracer.ExternalSpan | undefined => {
   const [, version, trace = "", span = "", flags = "", rest = ""] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/u.exec(traceparent?.trim() ?? "") ?? []
-  if (version === undefined || version === "ff" || (version === "00" && rest !== "") || isZero(trace) || isZero(span)) return undefined
+  if (version === undefined || version === "ff" || (version === "00" && rest !== "") || isZero(trace) || isZero(span))
+    return undefined
   const state = parseState(tracestate)
   return Tracer.externalSpan({
     traceId: trace,
@@ -104,7 +121,9 @@ export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((c
   const span = findNearestSpan(context)
   const traceparent = span === undefined ? undefined : format(span)
   const tracestate = findTraceState(span)
-  return Effect.succeed(traceparent === undefined ? undefined : { traceparent, ...(tracestate === undefined ? {} : { tracestate }) })
+  return Effect.succeed(
+    traceparent === undefined ? undefined : { traceparent, ...(tracestate === undefined ? {} : { tracestate }) }
+  )
 })
 
 /** The variables that take the trace into a child process: `TRACEPARENT` and `TRACESTATE`, or none. */
@@ -113,5 +132,8 @@ export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect
   (carrier): Readonly<Record<string, string>> =>
     carrier === undefined
       ? {}
-      : { TRACEPARENT: carrier.traceparent, ...(carrier.tracestate === undefined ? {} : { TRACESTATE: carrier.tracestate }) }
+      : {
+          TRACEPARENT: carrier.traceparent,
+          ...(carrier.tracestate === undefined ? {} : { TRACESTATE: carrier.tracestate })
+        }
 )

@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * A reader that is behind never changes what the others get. Deltas of the same kind are put together for a reader that is more
- * than {@link mergeBeyond} events behind; nothing is left out. A reader that stays behind for {@link maxEvents} events or
- * {@link maxCharacters} characters gets what it has, and then {@link ReaderLagged}: it reads the state and begins anew. One that
- * says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as with a pipe.
+ * A reader that is behind never changes what the others get. Deltas of the same kind are put together for a reader that
+ * is more than {@link mergeBeyond} events behind; nothing is left out. A reader that stays behind for {@link maxEvents}
+ * events or {@link maxCharacters} characters gets what it has, and then {@link ReaderLagged}: it reads the state and
+ * begins anew. One that says `whenBehind: "wait"` is waited for instead: the turn goes on when it has caught up, as
+ * with a pipe.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -17,7 +18,10 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import type { HostEvent } from "./HostEvent.ts"
 
 /** A reader was too far behind. */
-export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effect/host/ReaderLagged")("ReaderLagged", {}) {
+export class ReaderLagged extends Schema.TaggedError<ReaderLagged>("hermes-effect/host/ReaderLagged")(
+  "ReaderLagged",
+  {}
+) {
   override get message(): string {
     return "This reader of the live session was too far behind and was cut off. Read the state, then subscribe again."
   }
@@ -34,7 +38,10 @@ export const maxCharacters = 16 * 1024 * 1024
 export interface ReaderOptions {
   /** `cut` when absent. */
   readonly whenBehind?: "cut" | "wait" | undefined
-  /** Events that a reader which is waited for may be behind; {@link mergeBeyond} when absent. With 0 the turn waits for each. */
+  /**
+   * Events that a reader which is waited for may be behind; {@link mergeBeyond} when absent. With 0 the turn waits for
+   * each.
+   */
   readonly atMost?: number | undefined
 }
 
@@ -49,15 +56,21 @@ export interface Reader {
 }
 
 /**
- * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of is logged, and the
- * next one follows: a turn may wait for this reader.
+ * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of
+ * is logged, and the next one follows: a turn may wait for this reader.
  */
-export const forEachEvent = <R>(reader: Reader, tell: (event: HostEvent) => Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
+export const forEachEvent = <R>(
+  reader: Reader,
+  tell: (event: HostEvent) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> =>
   Effect.flatMap(reader.take, (event) =>
-    Effect.catchDefect(tell(event), (defect) => Effect.logError(`the event ${event._tag} of a live session could not be told`, defect))).pipe(
-      Effect.forever,
-      Effect.catchTag(["Done", "ReaderLagged"], () => Effect.void)
+    Effect.catchDefect(tell(event), (defect) =>
+      Effect.logError(`the event ${event._tag} of a live session could not be told`, defect)
     )
+  ).pipe(
+    Effect.forever,
+    Effect.catchTag(["Done", "ReaderLagged"], () => Effect.void)
+  )
 
 /** All readers of a stream. */
 export interface EventReaders {
@@ -89,7 +102,8 @@ const measureEventLength = (event: RunEvent): number => {
 /** Two deltas as one; undefined where they are not of one kind. */
 const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | undefined => {
   if (before?._tag === "TextDelta" && event._tag === "TextDelta") return { ...event, text: before.text + event.text }
-  if (before?._tag === "ReasoningDelta" && event._tag === "ReasoningDelta") return { ...event, text: before.text + event.text }
+  if (before?._tag === "ReasoningDelta" && event._tag === "ReasoningDelta")
+    return { ...event, text: before.text + event.text }
   if (before?._tag === "ToolInputDelta" && event._tag === "ToolInputDelta" && before.callId === event.callId) {
     return { ...event, text: before.text + event.text }
   }
@@ -219,7 +233,8 @@ export const make = (): EventReaders => {
       for (const reader of readers) reader.put(event)
     },
     caughtUp: Effect.suspend(() => {
-      for (const reader of readers) return readers.size === 1 ? reader.caughtUp : Effect.forEach(readers, (one) => one.caughtUp, { discard: true })
+      for (const reader of readers)
+        return readers.size === 1 ? reader.caughtUp : Effect.forEach(readers, (one) => one.caughtUp, { discard: true })
       return Effect.void
     }),
     subscribe: (options = {}) =>

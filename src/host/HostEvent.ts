@@ -1,11 +1,11 @@
 /**
- * Events and state of a live session, as its clients see them. An event is a fact that every client gets, in the same order;
- * the state is what the facts so far make.
+ * Events and state of a live session, as its clients see them. An event is a fact that every client gets, in the same
+ * order; the state is what the facts so far make.
  *
  * **Details**
  *
- * `RunEvents` carries the events of a turn, some at a time. Between `TurnStarted` and `TurnEnded` of a turn stand only events of
- * that turn, of the queue, of questions and of settings; there is one turn at a time.
+ * `RunEvents` carries the events of a turn, some at a time. Between `TurnStarted` and `TurnEnded` of a turn stand only
+ * events of that turn, of the queue, of questions and of settings; there is one turn at a time.
  *
  * **Example** (The text of every turn)
  *
@@ -70,7 +70,9 @@ export interface Turn {
   readonly startedAt: number
   /** True when it was asked to stop. */
   readonly isStopping: boolean
-  /** True where the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure. */
+  /**
+   * True where the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure.
+   */
   readonly isRewritten: boolean
 }
 
@@ -86,17 +88,36 @@ export interface PlanQuestion {
 }
 
 /**
- * A question that waits, without secrets. `id` is stable; the oldest stands first. That about a plan is asked behind its turn; the next turn,
- * another mode and another session take it back.
+ * A question that waits, without secrets. `id` is stable; the oldest stands first. That about a plan is asked behind
+ * its turn; the next turn, another mode and another session take it back.
  */
 export type OpenQuestion =
-  | { readonly _tag: "Approval"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Approval.Question }
-  | { readonly _tag: "Clarification"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Clarifier.Question }
-  | { readonly _tag: "Plan"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: PlanQuestion }
+  | {
+      readonly _tag: "Approval"
+      readonly id: string
+      readonly turn: number
+      readonly askedAt: number
+      readonly question: Approval.Question
+    }
+  | {
+      readonly _tag: "Clarification"
+      readonly id: string
+      readonly turn: number
+      readonly askedAt: number
+      readonly question: Clarifier.Question
+    }
+  | {
+      readonly _tag: "Plan"
+      readonly id: string
+      readonly turn: number
+      readonly askedAt: number
+      readonly question: PlanQuestion
+    }
 
 /**
- * An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other words. A plan is carried out
- * in the mode of its answer; `plan`, and a mode that was not offered, goes on planning. Its words are part of the next message.
+ * An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other
+ * words. A plan is carried out in the mode of its answer; `plan`, and a mode that was not offered, goes on planning.
+ * Its words are part of the next message.
  */
 export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
@@ -126,7 +147,10 @@ export interface State extends LiveSettings {
 /** Reason of a change of the session: `titled` alone leaves its id as it is. */
 export type SessionChange = "new" | "resumed" | "compacted" | "titled"
 
-/** One event of a live session, as its readers get it: the union of what happens in turns, the queue, approvals and the session itself. */
+/**
+ * One event of a live session, as its readers get it: the union of what happens in turns, the queue, approvals and the
+ * session itself.
+ */
 export type HostEvent =
   | { readonly _tag: "TurnStarted"; readonly turn: Turn }
   | { readonly _tag: "RunEvents"; readonly turn: number; readonly events: ReadonlyArray<RunEvent> }
@@ -135,14 +159,21 @@ export type HostEvent =
   /** Reviews and children in the background spent this for turns that are over. */
   | { readonly _tag: "UsageAfter"; readonly events: ReadonlyArray<UsageReported> }
   | { readonly _tag: "QueueChanged"; readonly queue: ReadonlyArray<Message>; readonly steering: ReadonlyArray<string> }
-  /** These messages were taken back before a turn began with them: the user stopped the work, and none of them is sent. */
+  /**
+   * These messages were taken back before a turn began with them: the user stopped the work, and none of them is sent.
+   */
   | { readonly _tag: "MessagesReturned"; readonly messages: ReadonlyArray<Message> }
   /** The model got these texts with the result of a tool. */
   | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
   | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }
   /** Without an answer it was taken back: its turn ended, or it waited too long. */
   | { readonly _tag: "QuestionClosed"; readonly id: string; readonly answer: Answer | undefined }
-  | { readonly _tag: "SessionChanged"; readonly change: SessionChange; readonly from: SessionId; readonly session: SessionIdentity }
+  | {
+      readonly _tag: "SessionChanged"
+      readonly change: SessionChange
+      readonly from: SessionId
+      readonly session: SessionIdentity
+    }
   | { readonly _tag: "SettingsChanged"; readonly settings: LiveSettings }
   /** Something that the user should know, and that is no part of a turn, in one or more lines. */
   | { readonly _tag: "Notice"; readonly level: "info" | "error"; readonly message: string }

@@ -1,16 +1,16 @@
 /**
- * A live session: a conversation that goes on from message to message, below all of its clients. It owns which stored session it
- * is in, the queue of messages, the turn that is under way, the questions that wait for an answer, and the settings of the next
- * turn. A terminal, `stream-json` and a protocol are clients of it; it knows no screen.
+ * A live session: a conversation that goes on from message to message, below all of its clients. It owns which stored
+ * session it is in, the queue of messages, the turn that is under way, the questions that wait for an answer, and the
+ * settings of the next turn. A terminal, `stream-json` and a protocol are clients of it; it knows no screen.
  *
  * **Details**
  *
  * Out comes one stream of events ({@link LiveSession.subscribe}), the same for every client; in go the members of
- * {@link LiveSession}. One fiber owns the state, so that commands of several clients follow one another and each sees what the one
- * before did. A question has an id, and whoever answers it first has answered it for all.
+ * {@link LiveSession}. One fiber owns the state, so that commands of several clients follow one another and each sees
+ * what the one before did. A question has an id, and whoever answers it first has answered it for all.
  *
- * A reader that stops reading stops nothing; see `EventReaders` for what happens with it. When the scope closes, the turn that is
- * under way is interrupted, and the session is given up (`on_session_finalize`).
+ * A reader that stops reading stops nothing; see `EventReaders` for what happens with it. When the scope closes, the
+ * turn that is under way is interrupted, and the session is given up (`on_session_finalize`).
  *
  * **Gotchas**
  *
@@ -64,7 +64,16 @@ import { ProcessVariables } from "../platform/ProcessVariables.ts"
 import type { Conversation } from "../plugin/MessageInjection.ts"
 import { type Session, SessionStore, type SessionFolder } from "../session/SessionStore.ts"
 import type { Reader, ReaderLagged, ReaderOptions } from "./EventReaders.ts"
-import { planModes, type Answer, type HostEvent, type LiveSettings, type Message, type Mode, type SessionIdentity, type State } from "./HostEvent.ts"
+import {
+  planModes,
+  type Answer,
+  type HostEvent,
+  type LiveSettings,
+  type Message,
+  type Mode,
+  type SessionIdentity,
+  type State
+} from "./HostEvent.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
 import * as SessionMoves from "./SessionMoves.ts"
@@ -77,11 +86,14 @@ export type { NewMessage, SentMessage } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
 /** A mode that is looser than the run may have that started this program. */
-export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")("ModeUnavailable", {
-  mode: Schema.String,
-  /** The loosest mode that is allowed. */
-  most: Schema.String
-}) {
+export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")(
+  "ModeUnavailable",
+  {
+    mode: Schema.String,
+    /** The loosest mode that is allowed. */
+    most: Schema.String
+  }
+) {
   override get message(): string {
     return `Mode "${this.mode}" is not available here: "${this.most}" is the loosest that is allowed.`
   }
@@ -141,11 +153,15 @@ export interface LiveSession {
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Takes back the messages of clients that no turn began with, for a user who stops all work (with {@link LiveSession.stop}): nothing begins
-   * until a client sends a message again, or something new arrives from the background.
+   * Takes back the messages of clients that no turn began with, for a user who stops all work (with
+   * {@link LiveSession.stop}): nothing begins until a client sends a message again, or something new arrives from the
+   * background.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
-  /** Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back the question about a plan. */
+  /**
+   * Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back
+   * the question about a plan.
+   */
   readonly stop: Effect.Effect<boolean>
   /** Interrupts the turn, and waits a little for its end. */
   readonly interrupt: Effect.Effect<void>
@@ -157,8 +173,14 @@ export interface LiveSession {
 
   /** Begins a new session. */
   readonly begin: (title?: string) => Effect.Effect<SessionMoves.BegunSession, SessionBusy | SessionStoreError>
-  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the folder) means. */
-  readonly resume: (reference: string, folder?: SessionFolder) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
+  /**
+   * Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the
+   * folder) means.
+   */
+  readonly resume: (
+    reference: string,
+    folder?: SessionFolder
+  ) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
   /** Sets the title of the session, and returns it as it is kept. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
   /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
@@ -181,15 +203,21 @@ export interface LiveSession {
 
 const makeLiveBackground = (owner: StateOwner.StateOwner, background: BackgroundWork["Service"]): LiveBackground => {
   const collectFromSessions = <A>(work: (id: Ids.SessionId) => Effect.Effect<ReadonlyArray<A>>) =>
-    Effect.suspend(() => Effect.map(Effect.forEach(SessionMoves.listSessionIds(owner.state()), work), (found) => found.flat()))
+    Effect.suspend(() =>
+      Effect.map(Effect.forEach(SessionMoves.listSessionIds(owner.state()), work), (found) => found.flat())
+    )
   const forEachSession = (work: (id: Ids.SessionId) => Effect.Effect<void>) =>
     Effect.suspend(() => Effect.forEach(SessionMoves.listSessionIds(owner.state()), work, { discard: true }))
   return {
     list: collectFromSessions(background.list),
     stop: (id) =>
       Effect.suspend(() =>
-        Effect.reduce(SessionMoves.listSessionIds(owner.state()), (): Item | undefined => undefined, (found, session) =>
-          found === undefined ? background.stop(session, id) : Effect.succeed(found))),
+        Effect.reduce(
+          SessionMoves.listSessionIds(owner.state()),
+          (): Item | undefined => undefined,
+          (found, session) => (found === undefined ? background.stop(session, id) : Effect.succeed(found))
+        )
+      ),
     stopAll: collectFromSessions(background.stopAll),
     settled: forEachSession(background.settled),
     reviewed: forEachSession(background.reviewed),
@@ -208,14 +236,17 @@ const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTur
 }
 
 /** Makes a live session over the agent of the surroundings. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   options: Options = {}
 ): Effect.fn.Return<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> {
   const { cwd, newSession = Ids.makeSessionId } = options
   const agent = yield* Agent
   const store = yield* SessionStore
   const background = yield* BackgroundWork
-  const session: SessionIdentity = yield* SessionMoves.makeIdentity(options.session?.id ?? (yield* newSession), options.session?.cwd ?? cwd)
+  const session: SessionIdentity = yield* SessionMoves.makeIdentity(
+    options.session?.id ?? (yield* newSession),
+    options.session?.cwd ?? cwd
+  )
   const owner = yield* StateOwner.make({
     session,
     turn: undefined,
@@ -230,7 +261,10 @@ export const make = Effect.fnUntraced(function*(
   const questions = LiveQuestions.make(owner)
   let chosen = options.mode
   const limits = InheritedLimits.readLimits(yield* ProcessVariables)
-  const most = PermissionMode.selectNarrower(options.maxMode ?? "yolo", limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode))
+  const most = PermissionMode.selectNarrower(
+    options.maxMode ?? "yolo",
+    limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode)
+  )
 
   const applySettings = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -244,14 +278,17 @@ export const make = Effect.fnUntraced(function*(
   const turns = yield* LiveTurns.make(owner, moves, questions, {
     ...options,
     mode: () => chosen,
-    plans: { modes: planModes.filter((mode) => PermissionMode.selectNarrower(mode, most) === mode), choose: (mode) => applySettings({ mode }) }
+    plans: {
+      modes: planModes.filter((mode) => PermissionMode.selectNarrower(mode, most) === mode),
+      choose: (mode) => applySettings({ mode })
+    }
   })
 
   let isClosed = false
   const close = Effect.suspend(() => {
     if (isClosed) return Effect.void
     isClosed = true
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* owner.run(turns.hold(1))
       yield* turns.interrupt
       // Behind what the end of the turn put into the queue.
@@ -270,25 +307,38 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const compact: LiveSession["compact"] = ({ focus, keepExchanges } = {}) =>
-    Effect.scoped(Effect.gen(function*() {
-      yield* Effect.acquireRelease(owner.run(idle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
-      let warning: string | undefined
-      const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-        Effect.sync(() => {
-          for (const event of events) if (event._tag === "Notice" && event.level === "warning") warning = event.message
+    Effect.scoped(
+      Effect.gen(function* () {
+        yield* Effect.acquireRelease(owner.run(idle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
+        let warning: string | undefined
+        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
+          Effect.sync(() => {
+            for (const event of events)
+              if (event._tag === "Notice" && event.level === "warning") warning = event.message
+          })
+        const { session } = owner.state()
+        const { tools } = options.input ?? {}
+        const compacted = yield* agent.compact({
+          sessionId: session.id,
+          cwd: session.cwd,
+          tools,
+          focus,
+          keepExchanges,
+          onEvent
         })
-      const { session } = owner.state()
-      const { tools } = options.input ?? {}
-      const compacted = yield* agent.compact({ sessionId: session.id, cwd: session.cwd, tools, focus, keepExchanges, onEvent })
-      if (compacted.sessionId !== session.id) yield* owner.run(moves.follow)
-      return { ...compacted, warning }
-    }))
+        if (compacted.sessionId !== session.id) yield* owner.run(moves.follow)
+        return { ...compacted, warning }
+      })
+    )
 
   return {
     state: Effect.sync(owner.state),
     subscribe: owner.readers.subscribe,
-    events: Stream.unwrap(Effect.map(owner.readers.subscribe(), ({ take }) =>
-      Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const))))),
+    events: Stream.unwrap(
+      Effect.map(owner.readers.subscribe(), ({ take }) =>
+        Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const)))
+      )
+    ),
     send: (message) => owner.run(turns.send(message, "client")),
     unqueue: (id) => owner.run(turns.unqueue(id)),
     takeBack: owner.run(turns.takeBack),

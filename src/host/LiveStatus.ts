@@ -1,6 +1,7 @@
 /**
- * Facts about a live session at a glance, kept up to date from its events: model, context, tokens and cost, background work,
- * questions. An event costs the same however long the session is; what has to be looked up is read by {@link LiveStatus.refresh}.
+ * Facts about a live session at a glance, kept up to date from its events: model, context, tokens and cost, background
+ * work, questions. An event costs the same however long the session is; what has to be looked up is read by
+ * {@link LiveStatus.refresh}.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -45,8 +46,9 @@ export interface LiveStatus {
   /** Takes an event, in order. */
   readonly follow: (event: HostEvent) => void
   /**
-   * Looks up what no event tells; to be called about once a second. Background work is counted each time; sums of the session, the
-   * window of the model and the branch are read after a turn or a change of the session, and every {@link restMillis}.
+   * Looks up what no event tells; to be called about once a second. Background work is counted each time; sums of the
+   * session, the window of the model and the branch are read after a turn or a change of the session, and every
+   * {@link restMillis}.
    */
   readonly refresh: Effect.Effect<void>
 }
@@ -58,13 +60,16 @@ const restMillis = 10_000
 const maxLevels = 64
 
 /** Reads the branch of the repository around a folder; undefined outside of one. */
-const readBranch = Effect.fnUntraced(function*(files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
+const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
   let folder = cwd
   for (let level = 0; level < maxLevels; level++) {
     const git = path.join(folder, ".git")
     // A linked working tree has a file that names its directory.
     const linked = /^gitdir: (.+)\n?$/.exec(yield* Effect.orElseSucceed(files.readFileString(git), () => ""))?.[1]
-    const head = yield* Effect.orElseSucceed(files.readFileString(path.join(linked === undefined ? git : path.resolve(folder, linked), "HEAD")), () => "")
+    const head = yield* Effect.orElseSucceed(
+      files.readFileString(path.join(linked === undefined ? git : path.resolve(folder, linked), "HEAD")),
+      () => ""
+    )
     if (head !== "") return /^ref: refs\/heads\/(.+)\n?$/.exec(head)?.[1] ?? head.slice(0, 8)
     const above = path.dirname(folder)
     if (above === folder) return undefined
@@ -74,7 +79,7 @@ const readBranch = Effect.fnUntraced(function*(files: FileSystem.FileSystem, pat
 })
 
 /** Keeps the facts of a live session; `cwd` is the directory of a session that has none of its own. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   live: LiveSession,
   cwd: string | undefined
 ): Effect.fn.Return<LiveStatus, never, Auxiliary | FileSystem.FileSystem | Path.Path | SessionStore> {
@@ -115,7 +120,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   const follow = (event: HostEvent): void => {
-    if (event._tag === "TurnEnded" || event._tag === "SessionChanged" || event._tag === "SettingsChanged") dueAt = -Infinity
+    if (event._tag === "TurnEnded" || event._tag === "SessionChanged" || event._tag === "SettingsChanged")
+      dueAt = -Infinity
     switch (event._tag) {
       case "RunEvents":
       case "UsageAfter":
@@ -126,7 +132,11 @@ export const make = Effect.fnUntraced(function*(
       case "QuestionClosed":
         return updateFacts({ questions: Math.max(0, facts.questions - 1) })
       case "SettingsChanged":
-        return updateFacts({ effort: event.settings.effort, mode: event.settings.mode, model: event.settings.route?.model ?? primaryModel })
+        return updateFacts({
+          effort: event.settings.effort,
+          mode: event.settings.mode,
+          model: event.settings.route?.model ?? primaryModel
+        })
       case "SessionChanged":
         if (event.change === "new") updateFacts({ tokens: 0, cost: Cost.toSpent(Cost.nothing) })
         if (event.change !== "titled") updateFacts({ contextTokens: undefined, cwd: event.session.cwd ?? cwd })
@@ -138,7 +148,7 @@ export const make = Effect.fnUntraced(function*(
     }
   }
 
-  const sums = Effect.gen(function*() {
+  const sums = Effect.gen(function* () {
     const { id } = (yield* live.state).session
     if (id === session) return
     session = id
@@ -150,7 +160,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.catch((error) => Effect.logDebug(`cannot read the usage of the session: ${error.message}`))
   )
 
-  const window = Effect.gen(function*() {
+  const window = Effect.gen(function* () {
     const { route } = yield* live.state
     if (router === undefined) return
     const primary = yield* router.primaryRoute ?? router.primary
@@ -166,7 +176,7 @@ export const make = Effect.fnUntraced(function*(
   return {
     facts: () => facts,
     follow,
-    refresh: Effect.gen(function*() {
+    refresh: Effect.gen(function* () {
       yield* count
       const now = yield* Clock.currentTimeMillis
       if (now < dueAt) return

@@ -3,12 +3,14 @@
  *
  * **Details**
  *
- * There is one turn at a time. When it is over, the next message begins a turn: of a plugin, of the queue, of what works in the
- * background, in this order. A message may also reach the turn that is under way, with the result of the next tool (`steer`); what
- * did not reach it is first in the queue afterwards. While a client holds the session, no turn begins.
+ * There is one turn at a time. When it is over, the next message begins a turn: of a plugin, of the queue, of what
+ * works in the background, in this order. A message may also reach the turn that is under way, with the result of the
+ * next tool (`steer`); what did not reach it is first in the queue afterwards. While a client holds the session, no
+ * turn begins.
  *
- * A user who stops the work wants nothing else to begin: `takeBack` returns the messages that clients sent to whoever asked, and what plugins and
- * the background want to say waits for the next message of a client, or for something new from the background.
+ * A user who stops the work wants nothing else to begin: `takeBack` returns the messages that clients sent to whoever
+ * asked, and what plugins and the background want to say waits for the next message of a client, or for something new
+ * from the background.
  *
  * **Gotchas**
  *
@@ -65,16 +67,29 @@ export interface SentMessage {
 /** Values of a live session that its turns share. */
 export interface TurnOptions {
   /** Options of every run besides its prompt and its session: tools, source, limits. */
-  readonly input?: Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId"> | undefined
+  readonly input?:
+    | Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
+    | undefined
   /** Adds to the first prompt of each session what the user chose for all of them. */
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /** Somebody who can be asked. `InteractiveMode.attended` when absent; otherwise no question is ever asked. */
   readonly presence?: Presence | undefined
   /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
   readonly mode?: (() => PermissionMode | undefined) | undefined
-  /** Modes to carry out a plan in, and the change to one of them, for work on the owner's fiber; absent where nobody is asked about plans. */
-  readonly plans?: { readonly modes: PlanQuestion["modes"]; readonly choose: (mode: PlanQuestion["modes"][number]) => Effect.Effect<void> } | undefined
-  /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
+  /**
+   * Modes to carry out a plan in, and the change to one of them, for work on the owner's fiber; absent where nobody is
+   * asked about plans.
+   */
+  readonly plans?:
+    | {
+        readonly modes: PlanQuestion["modes"]
+        readonly choose: (mode: PlanQuestion["modes"][number]) => Effect.Effect<void>
+      }
+    | undefined
+  /**
+   * Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where
+   * there is one.
+   */
   readonly titles?: "auxiliary" | "off" | undefined
   /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
   readonly grace?: Duration.Duration | undefined
@@ -88,8 +103,8 @@ export interface LiveTurns {
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Takes back the messages of clients that no turn began with, also those on their way into the turn. Nothing begins until a client sends
-   * one again, or something new arrives from the background.
+   * Takes back the messages of clients that no turn began with, also those on their way into the turn. Nothing begins
+   * until a client sends one again, or something new arrives from the background.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with what it has; false where none is under way. */
@@ -106,7 +121,8 @@ const steeringLabel = "hermes-effect/host/steering"
 const planningLabel = "hermes-effect/host/planning"
 
 /** Tells the model that it plans; sent with each message, and not stored. */
-const planning = "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which order, and how you will " +
+const planning =
+  "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which order, and how you will " +
   "check them. The user approves the plan, or asks for another.]"
 
 /** The message that begins the work of an approved plan. */
@@ -116,13 +132,24 @@ const appendUserMessages = (result: string, messages: ReadonlyArray<string>): st
   `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
 
 const renderPromptText = (prompt: RunInput["prompt"]): string =>
-  typeof prompt === "string" ? prompt : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
+  typeof prompt === "string"
+    ? prompt
+    : prompt.map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`)).join(" ")
 
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   moves: SessionMoves,
   questions: LiveQuestions,
-  { grace = Duration.millis(1500), input, mode, plans, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
+  {
+    grace = Duration.millis(1500),
+    input,
+    mode,
+    plans,
+    prepare,
+    presence = attended,
+    reports = "turn",
+    titles = "auxiliary"
+  }: TurnOptions
 ): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
   const agent = yield* Agent
   const background = yield* BackgroundWork
@@ -131,7 +158,9 @@ export const make = Effect.fnUntraced(function*(
   const auxiliary = titles === "off" ? undefined : Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
   const scope = yield* Effect.scope
   const isAttended = presence._tag === "Attended"
-  const isSteerable = isAttended && hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
+  const isSteerable =
+    isAttended &&
+    hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
   /** Sessions whose first prompt was sent. */
   const begun = new Set<SessionId>()
   /** Addresses that the user typed since the session is live: a model may read them. */
@@ -147,8 +176,12 @@ export const make = Effect.fnUntraced(function*(
   let planned: Turn["id"] | undefined
   let watching: Fiber.Fiber<unknown, unknown> | undefined
 
-  const makeMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
-    ({ id: `m${++messages}`, origin, prompt, shown: shown ?? renderPromptText(prompt) })
+  const makeMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message => ({
+    id: `m${++messages}`,
+    origin,
+    prompt,
+    shown: shown ?? renderPromptText(prompt)
+  })
 
   /** Puts messages before those of clients. */
   const insertBeforeClients = (added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
@@ -171,23 +204,33 @@ export const make = Effect.fnUntraced(function*(
     yield* hooks.register({
       ...Hooks.on("transform_tool_result", ({ result, session_id }) => {
         const isMeant = (): boolean => owner.state().steering.length > 0 && owner.state().turn?.sessionId === session_id
-        return !isMeant() ? Effect.undefined : owner.run(Effect.sync(() => {
-          const { queue, steering, turn } = owner.state()
-          if (!isMeant() || turn === undefined) return undefined
-          setQueue(queue, [])
-          owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
-          return appendUserMessages(Json.toText(result), steering)
-        }))
+        return !isMeant()
+          ? Effect.undefined
+          : owner.run(
+              Effect.sync(() => {
+                const { queue, steering, turn } = owner.state()
+                if (!isMeant() || turn === undefined) return undefined
+                setQueue(queue, [])
+                owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
+                return appendUserMessages(Json.toText(result), steering)
+              })
+            )
       }),
       label: steeringLabel
     })
   }
 
-  const runTurn = Effect.fnUntraced(function*({ id, isRewritten, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
+  const runTurn = Effect.fnUntraced(function* ({
+    id,
+    isRewritten,
+    message,
+    sessionId
+  }: Turn): Effect.fn.Return<RunResult, AgentError> {
     const { effort, route, session } = owner.state()
     // The text as the user typed it: neither what clients add to it nor messages of others are the user's.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
-    const prompt = begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
+    const prompt =
+      begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
     begun.add(sessionId)
     const run = agent.run({
       streaming: true,
@@ -209,16 +252,26 @@ export const make = Effect.fnUntraced(function*(
     const chosen = mode?.()
     if (chosen === "plan" && !isPlanningTold) {
       isPlanningTold = true
-      yield* Effect.provideService(hooks.register({
-        ...Hooks.on("pre_llm_call", ({ session_id }) =>
-          Effect.sync(() => mode?.() === "plan" && owner.state().turn?.sessionId === session_id ? { context: planning } : undefined)),
-        label: planningLabel
-      }), Scope.Scope, scope)
+      yield* Effect.provideService(
+        hooks.register({
+          ...Hooks.on("pre_llm_call", ({ session_id }) =>
+            Effect.sync(() =>
+              mode?.() === "plan" && owner.state().turn?.sessionId === session_id ? { context: planning } : undefined
+            )
+          ),
+          label: planningLabel
+        }),
+        Scope.Scope,
+        scope
+      )
     }
     const addressed = Effect.provideService(run, EgressGate.TypedAddresses, typed)
     const moded = mode === undefined ? addressed : Effect.provideService(addressed, LiveMode, mode)
     return yield* isAttended
-      ? moded.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
+      ? moded.pipe(
+          Effect.provideService(Clarifier, questions.clarifier),
+          Effect.provideService(ApprovalPrompt, questions.approvals)
+        )
       : Effect.provideService(moded, InteractiveMode, presence)
   })
 
@@ -226,21 +279,30 @@ export const make = Effect.fnUntraced(function*(
     Effect.sync(() => owner.readers.publish({ _tag: "Notice", level: "error", message: error.message }))
 
   /** Titles the session on the side. */
-  const titleSession = Effect.fnUntraced(function*(turn: Turn, result: RunResult) {
+  const titleSession = Effect.fnUntraced(function* (turn: Turn, result: RunResult) {
     if (auxiliary === undefined || !SessionTitles.isDue(owner.state().session, result)) return
-    const titled = Effect.flatMap(SessionTitles.generateTitle(auxiliary, store, turn.message.prompt, result), (isTitled) =>
-      Effect.sync(() => {
-        if (!isTitled) return
-        owner.post(Effect.sync(() => {
-          const { session } = owner.state()
-          if (session.id === result.sessionId) owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
-        }))
-      }))
-    yield* Effect.forkIn(Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)), scope)
+    const titled = Effect.flatMap(
+      SessionTitles.generateTitle(auxiliary, store, turn.message.prompt, result),
+      (isTitled) =>
+        Effect.sync(() => {
+          if (!isTitled) return
+          owner.post(
+            Effect.sync(() => {
+              const { session } = owner.state()
+              if (session.id === result.sessionId)
+                owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
+            })
+          )
+        })
+    )
+    yield* Effect.forkIn(
+      Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)),
+      scope
+    )
   })
 
   /** Does what the user says about a plan. */
-  const carryOutDecision = Effect.fnUntraced(function*({ mode: wanted, words = "" }: PlanAnswer) {
+  const carryOutDecision = Effect.fnUntraced(function* ({ mode: wanted, words = "" }: PlanAnswer) {
     const said = words.trim()
     if (wanted !== "plan" && plans !== undefined) yield* plans.choose(wanted)
     const prompt = wanted === "plan" ? said : said === "" ? planApproved : `${planApproved}\n\n${said}`
@@ -248,26 +310,42 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Asks about the plan that a turn ended with, unless the conversation goes on anyhow. */
-  const presentPlan = Effect.fnUntraced(function*(turn: Turn, { text }: RunResult) {
-    if (plans === undefined || plans.modes.length === 0 || !isAttended || mode?.() !== "plan" || turn.isStopping || owner.state().queue.length > 0) return undefined
-    return yield* questions.present({ plan: Redaction.redactText(text, yield* Secrets), modes: plans.modes }, turn.id, carryOutDecision)
+  const presentPlan = Effect.fnUntraced(function* (turn: Turn, { text }: RunResult) {
+    if (
+      plans === undefined ||
+      plans.modes.length === 0 ||
+      !isAttended ||
+      mode?.() !== "plan" ||
+      turn.isStopping ||
+      owner.state().queue.length > 0
+    )
+      return undefined
+    return yield* questions.present(
+      { plan: Redaction.redactText(text, yield* Secrets), modes: plans.modes },
+      turn.id,
+      carryOutDecision
+    )
   })
 
-  const endTurn = Effect.fnUntraced(function*(started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
+  const endTurn = Effect.fnUntraced(function* (started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
     running = undefined
     const { steering, turn = started } = owner.state()
     yield* questions.withdraw
-    if (steering.length > 0) setQueue(insertBeforeClients(steering.map((text) => makeMessage({ prompt: text }, "client"))), [])
+    if (steering.length > 0)
+      setQueue(insertBeforeClients(steering.map((text) => makeMessage({ prompt: text }, "client"))), [])
     owner.change({ turn: undefined })
     yield* Effect.catch(moves.follow, reportStoreError)
-    const plan = planned === turn.id && Exit.isSuccess(exit) && isCompleted(exit.value) ? yield* presentPlan(turn, exit.value) : undefined
-    owner.change({ ...plan?.changes }, { _tag: "TurnEnded", turn, exit }, ...plan === undefined ? [] : [plan.event])
+    const plan =
+      planned === turn.id && Exit.isSuccess(exit) && isCompleted(exit.value)
+        ? yield* presentPlan(turn, exit.value)
+        : undefined
+    owner.change({ ...plan?.changes }, { _tag: "TurnEnded", turn, exit }, ...(plan === undefined ? [] : [plan.event]))
     if (Exit.isSuccess(exit)) yield* titleSession(turn, exit.value)
     yield* Effect.catch(moves.entitle, reportStoreError)
     yield* next
   })
 
-  const startTurn = Effect.fnUntraced(function*(message: Message) {
+  const startTurn = Effect.fnUntraced(function* (message: Message) {
     watching?.interruptUnsafe()
     yield* questions.withdrawPlan
     const { session } = owner.state()
@@ -283,11 +361,13 @@ export const make = Effect.fnUntraced(function*(
     planned = mode?.() === "plan" ? turn.id : undefined
     owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
     // Nobody waits for a turn that does not end when it is interrupted.
-    running = yield* Effect.forkDetach(Effect.onExit(runTurn(turn), (exit) => Effect.sync(() => void owner.post(endTurn(turn, exit)))))
+    running = yield* Effect.forkDetach(
+      Effect.onExit(runTurn(turn), (exit) => Effect.sync(() => void owner.post(endTurn(turn, exit))))
+    )
   })
 
   /** Begins what is next as soon as something arrives from the background. */
-  const watchBackground = Effect.fnUntraced(function*() {
+  const watchBackground = Effect.fnUntraced(function* () {
     watching?.interruptUnsafe()
     const arrived = Effect.raceAllFirst(listSessionIds(owner.state()).map(background.arrived))
     const resume = Effect.sync(() => {
@@ -298,15 +378,19 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Takes what the background has to say, as one message. */
-  const takeReports = Effect.fnUntraced(function*() {
+  const takeReports = Effect.fnUntraced(function* () {
     const told = (yield* Effect.forEach(listSessionIds(owner.state()), background.take)).flat()
     if (told.length === 0) return undefined
     const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
     return makeMessage({ prompt: told.join("\n\n"), shown }, "background")
   })
 
-  const next: Effect.Effect<void> = Effect.gen(function*() {
-    const { queue: [first, ...rest], steering, turn } = owner.state()
+  const next: Effect.Effect<void> = Effect.gen(function* () {
+    const {
+      queue: [first, ...rest],
+      steering,
+      turn
+    } = owner.state()
     if (turn !== undefined || held > 0) return
     if (first !== undefined && !isPaused) {
       setQueue(rest, steering)
@@ -318,7 +402,11 @@ export const make = Effect.fnUntraced(function*(
     // It is told with the next message, and what arrives from now on begins a turn.
     if (report !== undefined) {
       setQueue([...owner.state().queue, report], steering)
-      owner.readers.publish({ _tag: "Notice", level: "info", message: `${report.shown}\nThe agent is told behind your next message.` })
+      owner.readers.publish({
+        _tag: "Notice",
+        level: "info",
+        message: `${report.shown}\nThe agent is told behind your next message.`
+      })
     }
     const ids = listSessionIds(owner.state())
     const notices = (yield* Effect.forEach(ids, background.takeNotices)).flat()
@@ -326,7 +414,7 @@ export const make = Effect.fnUntraced(function*(
     yield* watchBackground()
   })
 
-  const stop = Effect.gen(function*() {
+  const stop = Effect.gen(function* () {
     const { turn } = owner.state()
     const fiber = running
     if (turn === undefined || fiber === undefined) {
@@ -345,30 +433,35 @@ export const make = Effect.fnUntraced(function*(
     const taken = [...steering.map((prompt) => makeMessage({ prompt }, "client")), ...waiting]
     isPaused = true
     if (taken.length === 0) return taken
-    setQueue(queue.filter((message) => !waiting.includes(message)), [])
+    setQueue(
+      queue.filter((message) => !waiting.includes(message)),
+      []
+    )
     owner.readers.publish({ _tag: "MessagesReturned", messages: taken })
     return taken
   })
 
-  const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage> = Effect.fnUntraced(function*(given, origin) {
-    const { queue, steering, turn } = owner.state()
-    const message = makeMessage(given, origin)
-    // A message of a plugin that comes behind stopped work is something new, too.
-    if (origin === "client" || turn === undefined) isPaused = false
-    if (turn === undefined && held === 0 && queue.length === 0 && !isPaused) {
-      yield* startTurn(message)
-      return { _tag: "Started", message }
+  const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage> = Effect.fnUntraced(
+    function* (given, origin) {
+      const { queue, steering, turn } = owner.state()
+      const message = makeMessage(given, origin)
+      // A message of a plugin that comes behind stopped work is something new, too.
+      if (origin === "client" || turn === undefined) isPaused = false
+      if (turn === undefined && held === 0 && queue.length === 0 && !isPaused) {
+        yield* startTurn(message)
+        return { _tag: "Started", message }
+      }
+      if (given.busy === "steer" && isSteerable && turn !== undefined && typeof given.prompt === "string") {
+        setQueue(queue, [...steering, given.prompt])
+        return { _tag: "Steering", message }
+      }
+      setQueue(origin === "plugin" ? insertBeforeClients([message]) : insertBeforeReports(message), steering)
+      if (given.busy === "interrupt") yield* stop
+      // Lets messages that waited since the work was stopped go on.
+      if (turn === undefined) yield* next
+      return { _tag: "Queued", message }
     }
-    if (given.busy === "steer" && isSteerable && turn !== undefined && typeof given.prompt === "string") {
-      setQueue(queue, [...steering, given.prompt])
-      return { _tag: "Steering", message }
-    }
-    setQueue(origin === "plugin" ? insertBeforeClients([message]) : insertBeforeReports(message), steering)
-    if (given.busy === "interrupt") yield* stop
-    // Lets messages that waited since the work was stopped go on.
-    if (turn === undefined) yield* next
-    return { _tag: "Queued", message }
-  })
+  )
 
   return {
     send,
@@ -379,7 +472,11 @@ export const make = Effect.fnUntraced(function*(
       Effect.sync(() => {
         const { queue, steering } = owner.state()
         const found = queue.find((message) => message.id === id)
-        if (found !== undefined) setQueue(queue.filter((message) => message !== found), steering)
+        if (found !== undefined)
+          setQueue(
+            queue.filter((message) => message !== found),
+            steering
+          )
         return found
       }),
     hold: (change) =>

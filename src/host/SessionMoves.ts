@@ -1,6 +1,6 @@
 /**
- * Going from one stored session to another: a new one, an earlier one, the one that took the place of a compacted one. Hooks are
- * told of each identity that is given up. All of it is work for the owner's fiber.
+ * Going from one stored session to another: a new one, an earlier one, the one that took the place of a compacted one.
+ * Hooks are told of each identity that is given up. All of it is work for the owner's fiber.
  *
  * Source: `hermes-contract.md` §2.3 (`on_session_finalize`, then `on_session_reset`), `hermes-product.md` §1.7.
  */
@@ -42,8 +42,14 @@ interface MoveOptions {
 
 export interface SessionMoves {
   readonly begin: (title: string | undefined) => Effect.Effect<BegunSession, SessionBusy | SessionStoreError>
-  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the folder) means. */
-  readonly resume: (reference: string, folder?: SessionFolder) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
+  /**
+   * Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the
+   * folder) means.
+   */
+  readonly resume: (
+    reference: string,
+    folder?: SessionFolder
+  ) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
   /** Goes on in the session that took the place of a compacted one; the agent told of both. */
   readonly follow: Effect.Effect<void, SessionStoreError>
   /** Sets the title; one of a session that is not stored yet as soon as it is. */
@@ -56,17 +62,33 @@ export interface SessionMoves {
 
 /** A session that begins. */
 export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: string): Effect.Effect<SessionIdentity> =>
-  Effect.map(Clock.currentTimeMillis, (since) => ({ id, since, title, cwd, earlier: [], prompts: 0, lastPrompt: undefined }))
+  Effect.map(Clock.currentTimeMillis, (since) => ({
+    id,
+    since,
+    title,
+    cwd,
+    earlier: [],
+    prompts: 0,
+    lastPrompt: undefined
+  }))
 
-/** Ids of the sessions of the conversation: what was started in one that was compacted since still tells of itself there. */
-export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [...session.earlier, session.id]
+/**
+ * Ids of the sessions of the conversation: what was started in one that was compacted since still tells of itself
+ * there.
+ */
+export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [
+  ...session.earlier,
+  session.id
+]
 
 /** The text of a user's message, with files by their kind. */
 export const renderUserText = (message: Prompt.UserMessage): string =>
-  message.content.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
+  message.content.map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`)).join(" ")
 
 /** The directory that a session was about, as long as it is there. */
-export const findSessionDirectory = Effect.fnUntraced(function*({ cwd }: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
+export const findSessionDirectory = Effect.fnUntraced(function* ({
+  cwd
+}: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
   if (cwd === undefined) return undefined
   const files = Option.getOrUndefined(yield* Effect.serviceOption(FileSystem.FileSystem))
   // One that cannot be looked at cannot be worked in either.
@@ -75,7 +97,7 @@ export const findSessionDirectory = Effect.fnUntraced(function*({ cwd }: Pick<Se
   return undefined
 })
 
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   options: MoveOptions
 ): Effect.fn.Return<SessionMoves, never, Agent | Hooks | SessionStore> {
@@ -85,7 +107,11 @@ export const make = Effect.fnUntraced(function*(
   const { platform } = options
 
   /** The old identity is given up, the new one takes its place. */
-  const announceReset = Effect.fnUntraced(function*(from: SessionId, to: SessionId, reason: "new_session" | "session_boundary") {
+  const announceReset = Effect.fnUntraced(function* (
+    from: SessionId,
+    to: SessionId,
+    reason: "new_session" | "session_boundary"
+  ) {
     const ids = { platform, reason, old_session_id: from, new_session_id: to }
     yield* agent.finalize(from, { reason, next: to })
     yield* hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
@@ -98,7 +124,7 @@ export const make = Effect.fnUntraced(function*(
     return turn === undefined ? Effect.void : Effect.fail(new SessionBusy({ sessionId: turn.sessionId }))
   })
 
-  const begin = Effect.fnUntraced(function*(title: string | undefined) {
+  const begin = Effect.fnUntraced(function* (title: string | undefined) {
     yield* idle
     const wanted = title === undefined ? undefined : yield* Title.clean("new session", title)
     const stored = yield* known
@@ -109,7 +135,7 @@ export const make = Effect.fnUntraced(function*(
     return { id: session.id, from, isResumable: stored !== undefined }
   })
 
-  const resume = Effect.fnUntraced(function*(reference: string, folder?: SessionFolder) {
+  const resume = Effect.fnUntraced(function* (reference: string, folder?: SessionFolder) {
     yield* idle
     const named = yield* store.resolve(reference, folder)
     const newest = yield* Effect.flatMap(store.newest(named.id), store.get)
@@ -119,7 +145,7 @@ export const make = Effect.fnUntraced(function*(
     const last = prompts.at(-1)
     const from = owner.state().session.id
     const session: SessionIdentity = {
-      ...yield* makeIdentity(stored.id, (yield* findSessionDirectory(stored)) ?? options.cwd),
+      ...(yield* makeIdentity(stored.id, (yield* findSessionDirectory(stored)) ?? options.cwd)),
       prompts: prompts.length,
       lastPrompt: last === undefined ? undefined : renderUserText(last)
     }
@@ -128,7 +154,7 @@ export const make = Effect.fnUntraced(function*(
     return { session: stored, messages }
   })
 
-  const follow = Effect.gen(function*() {
+  const follow = Effect.gen(function* () {
     const { session } = owner.state()
     const id = yield* store.newest(session.id)
     if (id === session.id) return
@@ -141,7 +167,7 @@ export const make = Effect.fnUntraced(function*(
     owner.change({ session }, { _tag: "SessionChanged", change: "titled", from: session.id, session })
   }
 
-  const rename = Effect.fnUntraced(function*(title: string) {
+  const rename = Effect.fnUntraced(function* (title: string) {
     const wanted = yield* Title.clean("rename session", title)
     const stored = yield* known
     if (stored !== undefined) yield* store.rename(stored.id, wanted)
@@ -149,7 +175,7 @@ export const make = Effect.fnUntraced(function*(
     return wanted
   })
 
-  const entitle = Effect.gen(function*() {
+  const entitle = Effect.gen(function* () {
     const { title } = owner.state().session
     const stored = title === undefined ? undefined : yield* known
     if (title === undefined || stored === undefined) return

@@ -1,5 +1,6 @@
 /**
- * Facts about a live session that commands of a client show, as data: what it used, what its tools are, what compaction left out.
+ * Facts about a live session that commands of a client show, as data: what it used, what its tools are, what compaction
+ * left out.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -32,12 +33,17 @@ export interface UsageReport extends SessionChain.Sums {
   readonly duration: number
 }
 
-const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), models: [], compactions: 0 }
+const nothingUsed: SessionChain.Sums = {
+  usage: Usage.zero,
+  cost: Cost.toSpent(Cost.nothing),
+  models: [],
+  compactions: 0
+}
 
 const sumChain = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
   session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sumUsage(session)
 
-export const readUsage = Effect.fnUntraced(function*(
+export const readUsage = Effect.fnUntraced(function* (
   live: LiveSession
 ): Effect.fn.Return<UsageReport, SessionStoreError, Auxiliary | SessionStore> {
   const sums = yield* Effect.flatMap(live.known, sumChain)
@@ -57,12 +63,23 @@ export interface StatusReport {
   readonly routes: ReadonlyArray<RouteStatus>
 }
 
-export const readStatus = Effect.fnUntraced(function*(live: LiveSession): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
+export const readStatus = Effect.fnUntraced(function* (
+  live: LiveSession
+): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
   const stored = yield* live.known
   const { session } = yield* live.state
-  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
+  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), {
+    onNone: () => Effect.succeed([]),
+    onSome: ({ routes }) => routes
+  })
   const { usage } = yield* sumChain(stored)
-  return { session, stored, tokens: Usage.countTotalTokens(usage), duration: (yield* Clock.currentTimeMillis) - session.since, routes: yield* routes }
+  return {
+    session,
+    stored,
+    tokens: Usage.countTotalTokens(usage),
+    duration: (yield* Clock.currentTimeMillis) - session.since,
+    routes: yield* routes
+  }
 })
 
 /** A toolset with the names of its tools that the agent may call. */
@@ -71,7 +88,9 @@ export interface OfferedTools {
   readonly names: ReadonlyArray<string>
 }
 
-export const listTools = Effect.fnUntraced(function*(selection: Selection | undefined): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
+export const listTools = Effect.fnUntraced(function* (
+  selection: Selection | undefined
+): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
   const registry = yield* ToolRegistry
   const sets = yield* registry.list
   const offered = new Set((yield* registry.snapshot(selection ?? {})).names)
@@ -102,13 +121,23 @@ export interface RemovedMessages {
 }
 
 /** Finds what compaction left out, by words; all without any. */
-export const findRemovedMessages = Effect.fnUntraced(function*(
+export const findRemovedMessages = Effect.fnUntraced(function* (
   live: LiveSession,
   words: string
 ): Effect.fn.Return<RemovedMessages, SessionStoreError, RunRecord | SessionStore> {
   const session = yield* live.known
-  const all = session === undefined ? [] : (yield* SessionChain.readRemoved(session)).filter((message) => !SummaryText.isStandIn(message))
+  const all =
+    session === undefined
+      ? []
+      : (yield* SessionChain.readRemoved(session)).filter((message) => !SummaryText.isStandIn(message))
   const query = SearchQuery.parse(words)
-  const isMatch = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.extractSearchText(message)) !== undefined
-  return { total: all.length, isFiltered: query.length > 0, found: groupByExchange(all).filter((group) => group.some(isMatch)).flat() }
+  const isMatch = (message: Prompt.Message): boolean =>
+    query.length === 0 || SearchScan.find(query, StoredForm.extractSearchText(message)) !== undefined
+  return {
+    total: all.length,
+    isFiltered: query.length > 0,
+    found: groupByExchange(all)
+      .filter((group) => group.some(isMatch))
+      .flat()
+  }
 })

@@ -1,6 +1,6 @@
 /**
- * The one fiber that changes the state of a live session. Whatever has to be changed is work that is put into its queue, so that
- * no two changes overlap and every client sees the same events in the same order.
+ * The one fiber that changes the state of a live session. Whatever has to be changed is work that is put into its
+ * queue, so that no two changes overlap and every client sees the same events in the same order.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,10 @@ import type { HostEvent, State } from "./HostEvent.ts"
 export interface StateOwner {
   readonly state: () => State
   readonly readers: EventReaders.EventReaders
-  /** Does the work on the owner's fiber and waits for it. Is interrupted when the owner is closed. Never called by such work. */
+  /**
+   * Does the work on the owner's fiber and waits for it. Is interrupted when the owner is closed. Never called by such
+   * work.
+   */
   readonly run: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Puts work into the queue; false when the owner is closed. */
   readonly post: (work: Effect.Effect<void>) => boolean
@@ -23,7 +26,7 @@ export interface StateOwner {
 }
 
 /** Starts the fiber of a state, for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(initial: State): Effect.fn.Return<StateOwner, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (initial: State): Effect.fn.Return<StateOwner, never, Scope.Scope> {
   const work = yield* Queue.unbounded<Effect.Effect<void>>()
   const closed = yield* Deferred.make<never>()
   const readers = EventReaders.make()
@@ -47,7 +50,9 @@ export const make = Effect.fnUntraced(function*(initial: State): Effect.fn.Retur
     run: (one) =>
       Effect.flatMap(Deferred.make<Effect.Success<typeof one>, Effect.Error<typeof one>>(), (reply) => {
         const answered = Effect.flatMap(Effect.exit(one), (exit) => Effect.asVoid(Deferred.done(reply, exit)))
-        return Queue.offerUnsafe(work, answered) ? Effect.raceFirst(Deferred.await(reply), Deferred.await(closed)) : Effect.interrupt
+        return Queue.offerUnsafe(work, answered)
+          ? Effect.raceFirst(Deferred.await(reply), Deferred.await(closed))
+          : Effect.interrupt
       }),
     post: (one) => Queue.offerUnsafe(work, one),
     change: (changes, ...events) => {

@@ -25,13 +25,22 @@ const readNumber = ({ settings }: AgentFile, key: string): number | undefined =>
 }
 
 const hasRoute = ({ settings }: AgentFile): boolean =>
-  settings.some(({ key }) => ["model.default", "model.provider", "model.base_url", "model.api_key", "model.api_mode"].includes(key))
+  settings.some(({ key }) =>
+    ["model.default", "model.provider", "model.base_url", "model.api_key", "model.api_mode"].includes(key)
+  )
 
 /** Settings under which the route of children is that of a sub-agent. */
 const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
   const apiMode = readText(agent, "model.api_mode")
   const apiKey = readText(agent, "model.api_key")
-  const { apiKey: _key, apiMode: _mode, baseUrl: _url, model: _model, provider: _provider, ...limits } = settings.delegation
+  const {
+    apiKey: _key,
+    apiMode: _mode,
+    baseUrl: _url,
+    model: _model,
+    provider: _provider,
+    ...limits
+  } = settings.delegation
   const route = {
     model: readText(agent, "model.default"),
     provider: readText(agent, "model.provider"),
@@ -44,17 +53,26 @@ const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
 }
 
 /** The route of a sub-agent; undefined where it has none of its own, or that of its parent. */
-const resolveRoute = (configured: ConfiguredRoutes.RouteSources, agent: AgentFile): Result.Result<ChainEntry | undefined, ConfigError> =>
+const resolveRoute = (
+  configured: ConfiguredRoutes.RouteSources,
+  agent: AgentFile
+): Result.Result<ChainEntry | undefined, ConfigError> =>
   hasRoute(agent)
     ? Result.mapError(
-      ConfiguredRoutes.resolveDelegated({ ...configured, settings: toDelegationSettings(configured.settings, agent) }),
-      ConfiguredRoutes.relocateError(`${agent.file.name}: llm_config`)
-    )
+        ConfiguredRoutes.resolveDelegated({
+          ...configured,
+          settings: toDelegationSettings(configured.settings, agent)
+        }),
+        ConfiguredRoutes.relocateError(`${agent.file.name}: llm_config`)
+      )
     : Result.succeed(undefined)
 
 /** The routes of all sub-agents of a file. */
-export const resolveRoutes = (configured: ConfiguredRoutes.RouteSources, agent: AgentFile | undefined): Result.Result<ReadonlyArray<ChainEntry>, ConfigError> =>
-  Result.gen(function*() {
+export const resolveRoutes = (
+  configured: ConfiguredRoutes.RouteSources,
+  agent: AgentFile | undefined
+): Result.Result<ReadonlyArray<ChainEntry>, ConfigError> =>
+  Result.gen(function* () {
     const entries: Array<ChainEntry> = []
     for (const sub of agent?.subAgents ?? []) {
       const entry = yield* resolveRoute(configured, sub.agent)
@@ -65,39 +83,42 @@ export const resolveRoutes = (configured: ConfiguredRoutes.RouteSources, agent: 
 
 /** Settings of the agent that a file describes, beside those that it shares with `config.yaml`. */
 export const toAgentSettings = (agent: AgentFile) => ({
-  ...agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt },
-  ...agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix },
-  ...agent.temperature === undefined ? {} : { temperature: agent.temperature }
+  ...(agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt }),
+  ...(agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix }),
+  ...(agent.temperature === undefined ? {} : { temperature: agent.temperature })
 })
 
 const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"] as const
 
 /** The sub-agents of a file. `isReplaced`: something answers in place of every model, and no route is looked for. */
-export const makeSubAgents = Effect.fnUntraced(function*<R>(
+export const makeSubAgents = Effect.fnUntraced(function* <R>(
   configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile | undefined,
   middleware: (agent: AgentFile) => Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, R>,
   isReplaced: boolean
 ): Effect.fn.Return<ReadonlyArray<SubAgent>, ConfigError, R> {
   const secrets = yield* Secrets
-  return yield* Effect.forEach(agent?.subAgents ?? [], Effect.fnUntraced(function*({ agent, name }) {
-    const key = readText(agent, "model.api_key")
-    if (key !== undefined) secrets.add(key)
-    const entry = isReplaced ? undefined : yield* Effect.fromResult(resolveRoute(configured, agent))
-    const effort = readText(agent, "agent.reasoning_effort")
-    return {
-      name,
-      settings: {
-        identity: agent.systemPrompt,
-        instructions: agent.systemPromptSuffix,
-        temperature: agent.temperature,
-        maxOutputTokens: readNumber(agent, "model.max_tokens"),
-        reasoningEffort: efforts.find((one) => one === effort)
-      },
-      route: hasRoute(agent) ? entry?.route ?? "parent" : undefined,
-      maxIterations: readNumber(agent, "agent.max_turns"),
-      tools: agent.tools,
-      middleware: yield* middleware(agent)
-    } satisfies SubAgent
-  }))
+  return yield* Effect.forEach(
+    agent?.subAgents ?? [],
+    Effect.fnUntraced(function* ({ agent, name }) {
+      const key = readText(agent, "model.api_key")
+      if (key !== undefined) secrets.add(key)
+      const entry = isReplaced ? undefined : yield* Effect.fromResult(resolveRoute(configured, agent))
+      const effort = readText(agent, "agent.reasoning_effort")
+      return {
+        name,
+        settings: {
+          identity: agent.systemPrompt,
+          instructions: agent.systemPromptSuffix,
+          temperature: agent.temperature,
+          maxOutputTokens: readNumber(agent, "model.max_tokens"),
+          reasoningEffort: efforts.find((one) => one === effort)
+        },
+        route: hasRoute(agent) ? (entry?.route ?? "parent") : undefined,
+        maxIterations: readNumber(agent, "agent.max_turns"),
+        tools: agent.tools,
+        middleware: yield* middleware(agent)
+      } satisfies SubAgent
+    })
+  )
 })

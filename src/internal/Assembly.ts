@@ -1,5 +1,6 @@
 /**
- * Puts the layers of a runtime on top of each other, for applications and for the program. Used by `Runtime` and `ProgramRuntime`.
+ * Puts the layers of a runtime on top of each other, for applications and for the program. Used by `Runtime` and
+ * `ProgramRuntime`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -77,7 +78,11 @@ interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
 }
 
 /** Layer of plugins over the registries that they contribute to. */
-export type PluginLayer<R = never> = Layer.Layer<Plugins, never, Hooks.Hooks | ToolRegistry.ToolRegistry | FileSystem.FileSystem | Path.Path | R>
+export type PluginLayer<R = never> = Layer.Layer<
+  Plugins,
+  never,
+  Hooks.Hooks | ToolRegistry.ToolRegistry | FileSystem.FileSystem | Path.Path | R
+>
 
 /** No plugins. */
 export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
@@ -85,7 +90,10 @@ export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
 /** Loads plugins, and the code that does that. */
 export const makePluginLayer = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
   Layer.unwrap(
-    Effect.map(Effect.promise(() => import("../plugin/PluginManager.ts")), ({ layer }) => layer(options))
+    Effect.map(
+      Effect.promise(() => import("../plugin/PluginManager.ts")),
+      ({ layer }) => layer(options)
+    )
   )
 
 /** Adds what an agent works with in the background. */
@@ -99,11 +107,14 @@ export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
 /** Services that `Agent.make` silently does without; a runtime has them. */
 export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
 
-/** Choice of the external memory: that of the surroundings, none, or the one of this name among those that plugins bring. */
+/**
+ * Choice of the external memory: that of the surroundings, none, or the one of this name among those that plugins
+ * bring.
+ */
 export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
 
 /** The external memory of an agent. */
-const chooseMemory = Effect.fnUntraced(function*(choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
+const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
   if (choice === "none") return undefined
   const own = yield* MemoryProvider
   const [first] = brought
@@ -113,7 +124,10 @@ const chooseMemory = Effect.fnUntraced(function*(choice: MemoryChoice, brought: 
   if (named === undefined) return own
   const found = brought.find(({ name }) => name === named)
   if (found !== undefined) return found
-  const meant = findNearest(named, brought.map(({ name }) => name))
+  const meant = findNearest(
+    named,
+    brought.map(({ name }) => name)
+  )
   yield* Effect.logWarning(
     `memory.provider: no plugin brings a memory provider "${named}"; ${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
   )
@@ -121,10 +135,13 @@ const chooseMemory = Effect.fnUntraced(function*(choice: MemoryChoice, brought: 
 })
 
 /**
- * The engine that makes conversations smaller: that of a plugin where the settings name it, or where an application lists the plugin and
- * names none; else the one of the surroundings.
+ * The engine that makes conversations smaller: that of a plugin where the settings name it, or where an application
+ * lists the plugin and names none; else the one of the surroundings.
  */
-const chooseCompaction = Effect.fnUntraced(function*(named: string | undefined, brought: ReadonlyArray<ContextEngine>) {
+const chooseCompaction = Effect.fnUntraced(function* (
+  named: string | undefined,
+  brought: ReadonlyArray<ContextEngine>
+) {
   const own = yield* CompactionPort
   const settings = yield* Compaction.CompactionSettings
   const builtIn: ReadonlyArray<string> = Compaction.engines
@@ -145,23 +162,30 @@ export const makeAgentLayer = <Self, E, R, Needs>(
   memory: MemoryChoice = "own",
   engine?: string
 ) =>
-  withBackground(Layer.effect(
-    key,
-    Effect.gen(function*() {
-      yield* complete
-      const plugins = yield* Plugins
-      const { contextEngines, memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
-      const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
-      yield* skills?.bring(loaded.flatMap(({ enabled, error, key, path }) =>
-        enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : [])) ?? Effect.void
-      const service = yield* agent(middleware).pipe(
-        Effect.provideService(MemoryProvider, yield* chooseMemory(memory, memoryProviders)),
-        Effect.provideService(CompactionPort, yield* chooseCompaction(engine, contextEngines))
-      )
-      yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
-      return service
-    })
-  ))
+  withBackground(
+    Layer.effect(
+      key,
+      Effect.gen(function* () {
+        yield* complete
+        const plugins = yield* Plugins
+        const { contextEngines, memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
+        const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
+        yield* (
+          skills?.bring(
+            loaded.flatMap(({ enabled, error, key, path }) =>
+              enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : []
+            )
+          ) ?? Effect.void
+        )
+        const service = yield* agent(middleware).pipe(
+          Effect.provideService(MemoryProvider, yield* chooseMemory(memory, memoryProviders)),
+          Effect.provideService(CompactionPort, yield* chooseCompaction(engine, contextEngines))
+        )
+        yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
+        return service
+      })
+    )
+  )
 
 /** The layers of a runtime in their order: what is below is there for what is above. */
 export const assemble = <
@@ -188,7 +212,9 @@ export const assemble = <
     readonly middleware: Middlewares | undefined
     readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
     readonly record: Layer.Layer<RunRecord> | undefined
-    readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> | undefined
+    readonly environment:
+      | Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform>
+      | undefined
   },
   { helpers, kept, places, plugged, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
@@ -200,9 +226,12 @@ export const assemble = <
   const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []
   const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
   const listening = Layer.effectDiscard(
-    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook)), { discard: true }))
+    Effect.flatMap(Hooks.Hooks, ({ register }) =>
+      Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook)), { discard: true })
+    )
   )
-  const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> = options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
+  const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> =
+    options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
   const support = Layer.mergeAll(
     places,
     FileState.layer,
@@ -226,4 +255,3 @@ export const assemble = <
     Layer.provide(ChildProcesses.layerDefault())
   )
 }
-

@@ -1,12 +1,18 @@
 /** The place where tools work, with what a start puts in front of it. */
-const makeCommandLayer = (place: ConfiguredEnvironment.Choice["layer"], inFront: Start["environment"]): ConfiguredEnvironment.Choice["layer"] =>
-  inFront === undefined ? place : Layer.effect(CommandEnvironment.CommandEnvironment, Effect.map(CommandEnvironment.CommandEnvironment, inFront)).pipe(
-    Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal))
-  )
+const makeCommandLayer = (
+  place: ConfiguredEnvironment.Choice["layer"],
+  inFront: Start["environment"]
+): ConfiguredEnvironment.Choice["layer"] =>
+  inFront === undefined
+    ? place
+    : Layer.effect(
+        CommandEnvironment.CommandEnvironment,
+        Effect.map(CommandEnvironment.CommandEnvironment, inFront)
+      ).pipe(Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal)))
 
 /**
- * The runtime of a program: what the user's settings, home directory and environment make of all parts. Each part is loaded when it
- * is wanted. `Runtime` hands it on.
+ * The runtime of a program: what the user's settings, home directory and environment make of all parts. Each part is
+ * loaded when it is wanted. `Runtime` hands it on.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -54,7 +60,14 @@ import * as Scanner from "../tool/fence/Scanner.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { makeAgentLayer, assemble, type PluginLayer, makePluginLayer, type Services, withoutPlugins } from "./Assembly.ts"
+import {
+  makeAgentLayer,
+  assemble,
+  type PluginLayer,
+  makePluginLayer,
+  type Services,
+  withoutPlugins
+} from "./Assembly.ts"
 import * as AgentFiles from "./AgentFiles.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SideTasks from "./SideTasks.ts"
@@ -75,20 +88,25 @@ type Recorder = (provider: ProviderService) => ProviderService
 
 const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
-    Effect.mapError((error) =>
-      new ConfigError({
-        path,
-        message: error.reason._tag === "NotFound"
-          ? `${path}: there is no such file`
-          : `${path} cannot be read: ${error.message}`
-      })
+    Effect.mapError(
+      (error) =>
+        new ConfigError({
+          path,
+          message:
+            error.reason._tag === "NotFound"
+              ? `${path}: there is no such file`
+              : `${path} cannot be read: ${error.message}`
+        })
     )
   )
 
 /** Errors inside of a file are told with its name. */
-const addFileName = (path: string) => ({ message }: ConfigError): ConfigError => new ConfigError({ path, message: `${path}: ${message}` })
+const addFileName =
+  (path: string) =>
+  ({ message }: ConfigError): ConfigError =>
+    new ConfigError({ path, message: `${path}: ${message}` })
 
-const loadScenario = Effect.fnUntraced(function*(path: string) {
+const loadScenario = Effect.fnUntraced(function* (path: string) {
   const text = yield* readText(path)
   const [{ parseScenario }, { make }] = yield* Effect.promise(() =>
     Promise.all([import("../provider/offline/Scenario.ts"), import("../provider/Offline.ts")])
@@ -96,22 +114,25 @@ const loadScenario = Effect.fnUntraced(function*(path: string) {
   return yield* make({ scenario: yield* Effect.mapError(parseScenario(text), addFileName(path)) })
 })
 
-const loadRecording = Effect.fnUntraced(function*(path: string) {
+const loadRecording = Effect.fnUntraced(function* (path: string) {
   const text = yield* readText(path)
   const { makeProvider } = yield* Effect.promise(() => import("../provider/Replay.ts"))
   return yield* Effect.mapError(makeProvider(text.split("\n")), addFileName(path))
 })
 
-const standIn = Effect.flatMap(Effect.promise(() => import("../provider/Offline.ts")), ({ make }) => make())
+const standIn = Effect.flatMap(
+  Effect.promise(() => import("../provider/Offline.ts")),
+  ({ make }) => make()
+)
 
 const makeRecorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError, FileSystem.FileSystem> =>
   path === undefined
     ? Effect.succeed((provider) => provider)
-    : Effect.gen(function*() {
-      const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
-      const sink = yield* Replay.toFile(path)
-      return (provider) => Replay.recordProvider(provider, sink)
-    })
+    : Effect.gen(function* () {
+        const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
+        const sink = yield* Replay.toFile(path)
+        return (provider) => Replay.recordProvider(provider, sink)
+      })
 
 /** True when something answers in place of the configured models. */
 const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
@@ -134,9 +155,12 @@ const loadLogins = (
 ): Effect.Effect<Logins | undefined, ConfigError, Home | FileSystem.FileSystem | Path.Path> =>
   isReplaced(start) || !ConfiguredRoutes.mayLogIn(settings)
     ? Effect.succeed(undefined)
-    : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ loadLogins }) => loadLogins(settings))
+    : Effect.flatMap(
+        Effect.promise(() => import("../routing/Logins.ts")),
+        ({ loadLogins }) => loadLogins(settings)
+      )
 
-const makeRouter = Effect.fnUntraced(function*(
+const makeRouter = Effect.fnUntraced(function* (
   settings: Values,
   recorded: Recorder,
   logins: Logins | undefined,
@@ -157,9 +181,11 @@ const makeRouter = Effect.fnUntraced(function*(
   // Side tasks and switches bring routes that the chain has not seen.
   const openGuarded: OpenRoute.Open = (route) =>
     Effect.flatMap(Effect.fromResult(DerivedSettings.addGuardrail(route, settings)), (guarded) =>
-      (ProviderSources.findSource(providers, route.provider)?.open ?? known)(guarded))
+      (ProviderSources.findSource(providers, route.provider)?.open ?? known)(guarded)
+    )
   const [first, ...further] = entries
-  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0) return makeSingleProviderRouter(recorded(yield* standIn))
+  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0)
+    return makeSingleProviderRouter(recorded(yield* standIn))
   const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
@@ -174,7 +200,7 @@ const makeRouter = Effect.fnUntraced(function*(
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
-    apart: [...delegated === undefined ? [] : [delegated], ...ofSubAgents],
+    apart: [...(delegated === undefined ? [] : [delegated]), ...ofSubAgents],
     open: (route) => Effect.map(Effect.flatMap(Catalogue.addExtraBody(catalogue, route), openGuarded), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,
@@ -190,12 +216,20 @@ const makeRouterLayer = (
   settings: Values,
   start: Start,
   logins: Logins | undefined
-): Layer.Layer<ModelRouter.ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const recorded = yield* makeRecorder(start.record)
-    const instead = makeSubstitute(start)
-    return instead === undefined ? yield* makeRouter(settings, recorded, logins, start) : makeSingleProviderRouter(recorded(yield* instead))
-  }))
+): Layer.Layer<
+  ModelRouter.ModelRouter,
+  ConfigError,
+  Home | Environment | FileSystem.FileSystem | Path.Path | Plugins
+> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const recorded = yield* makeRecorder(start.record)
+      const instead = makeSubstitute(start)
+      return instead === undefined
+        ? yield* makeRouter(settings, recorded, logins, start)
+        : makeSingleProviderRouter(recorded(yield* instead))
+    })
+  )
 
 /** Toolsets of a program beside those that it always has. */
 const furtherToolsets = Effect.map(
@@ -211,82 +245,141 @@ const furtherToolsets = Effect.map(
     ])
   ),
   ([web, vision, sessionSearch, clarify, code, cronJob, skills]) =>
-    [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset, cronJob.toolset, skills.toolset] as const
+    [
+      web.toolset,
+      vision.toolset,
+      sessionSearch.toolset,
+      clarify.toolset,
+      code.toolset,
+      cronJob.toolset,
+      skills.toolset
+    ] as const
 )
 
 /** The toolset of the memory over sessions, unless the settings turn all of it off. */
 const makeMemoryToolset = ({ targets }: MemoryStores.Service) =>
-  targets.length === 0 ? Effect.succeed([]) : Effect.map(Effect.promise(() => import("../tool/builtin/MemoryTool.ts")), ({ toolset }) => [toolset])
+  targets.length === 0
+    ? Effect.succeed([])
+    : Effect.map(
+        Effect.promise(() => import("../tool/builtin/MemoryTool.ts")),
+        ({ toolset }) => [toolset]
+      )
 
 /** Connects the MCP servers; nothing is loaded where there are none. */
 const connectServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<never, never, Home | ToolRegistry> =>
   Object.keys(mcpServers).length === 0
     ? Layer.empty
-    : Layer.unwrap(Effect.map(
-      Effect.promise(() =>
-        Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/McpLogins.ts")])),
-      ([servers, client, logins]) =>
-        servers.layer(mcpServers).pipe(
-          Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
-          Layer.provide([ChildProcesses.layer, Layer.succeed(UserPrograms, programs)])
+    : Layer.unwrap(
+        Effect.map(
+          Effect.promise(() =>
+            Promise.all([
+              import("../tool/mcp/McpServers.ts"),
+              import("../tool/mcp/SdkClient.ts"),
+              import("../tool/mcp/McpLogins.ts")
+            ])
+          ),
+          ([servers, client, logins]) =>
+            servers
+              .layer(mcpServers)
+              .pipe(
+                Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
+                Layer.provide([ChildProcesses.layer, Layer.succeed(UserPrograms, programs)])
+              )
         )
-    ))
+      )
 
 /** Says where MCP servers start that have no directory of their own and may not start here. */
-const mentionStart = Effect.fnUntraced(function*(settings: Values) {
+const mentionStart = Effect.fnUntraced(function* (settings: Values) {
   if (DerivedSettings.listServersStartedHere(settings).length === 0) return
   const trust = yield* FolderTrust.make
   const folder = (yield* StartDirectory)()
   if (yield* trust.mayStartIn(folder)) return
   const remedy = FolderTrust.renderRemedy(yield* trust.projectOf(folder))
-  yield* Effect.logWarning(`MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`)
+  yield* Effect.logWarning(
+    `MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`
+  )
 })
 
 /** The plugins of a program: those that its user enabled. */
-const makeUserPluginsLayer = (settings: Values, cwd: string, { reserved, safeMode }: Pick<Start, "reserved" | "safeMode">): PluginLayer<Home | Environment> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const home = yield* Home
-    const environment = yield* Environment
-    const { enabled, packages } = settings.plugins
-    // Without one that the user enabled, only those load that need no consent, and those are bundled.
-    const mayLoad = safeMode !== true && (enabled.length > 0 || environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
-      bundled.some(({ kind }) => kind === "backend" || kind === "platform"))
-    return mayLoad
-      ? makePluginLayer({
-        places: { bundled, user: home.plugins, cwd, trust: yield* FolderTrust.make, packages, variable: environment.get },
-        settings: settings.plugins,
-        reserved
-      })
-      : withoutPlugins
-  }))
+const makeUserPluginsLayer = (
+  settings: Values,
+  cwd: string,
+  { reserved, safeMode }: Pick<Start, "reserved" | "safeMode">
+): PluginLayer<Home | Environment> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const home = yield* Home
+      const environment = yield* Environment
+      const { enabled, packages } = settings.plugins
+      // Without one that the user enabled, only those load that need no consent, and those are bundled.
+      const mayLoad =
+        safeMode !== true &&
+        (enabled.length > 0 ||
+          environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
+          bundled.some(({ kind }) => kind === "backend" || kind === "platform"))
+      return mayLoad
+        ? makePluginLayer({
+            places: {
+              bundled,
+              user: home.plugins,
+              cwd,
+              trust: yield* FolderTrust.make,
+              packages,
+              variable: environment.get
+            },
+            settings: settings.plugins,
+            reserved
+          })
+        : withoutPlugins
+    })
+  )
 
-type Imported = Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, Home | FileSystem.FileSystem | Path.Path | Scope.Scope>
+type Imported = Effect.Effect<
+  ReadonlyArray<Middleware.Contained>,
+  ConfigError,
+  Home | FileSystem.FileSystem | Path.Path | Scope.Scope
+>
 
-/** Middleware of `config.yaml`, then that of the agent file; the code that imports some is loaded where there is some. */
-const loadImports = Effect.fnUntraced(function*({ middlewares }: Values, agentFile: AgentFile | undefined) {
+/**
+ * Middleware of `config.yaml`, then that of the agent file; the code that imports some is loaded where there is some.
+ */
+const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values, agentFile: AgentFile | undefined) {
   const nothing: Imported = Effect.succeed([])
-  const isEmpty = middlewares.length === 0 &&
-    (agentFile === undefined || [agentFile, ...agentFile.subAgents.map(({ agent }) => agent)].every((agent) => agent.middlewares.length === 0))
+  const isEmpty =
+    middlewares.length === 0 &&
+    (agentFile === undefined ||
+      [agentFile, ...agentFile.subAgents.map(({ agent }) => agent)].every((agent) => agent.middlewares.length === 0))
   if (isEmpty) return { stack: nothing, ofAgent: () => nothing }
   const { make, fromSettings } = yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts"))
-  const toMiddleware = <R>(entries: Effect.Effect<ReadonlyArray<{ readonly middleware: Middleware.Contained }>, ConfigError, R | FolderTrust.FolderTrust>) =>
-    Effect.map(entries, (all) => all.map(({ middleware }) => middleware)).pipe(Effect.provide(FolderTrust.layer))
+  const toMiddleware = <R>(
+    entries: Effect.Effect<
+      ReadonlyArray<{ readonly middleware: Middleware.Contained }>,
+      ConfigError,
+      R | FolderTrust.FolderTrust
+    >
+  ) => Effect.map(entries, (all) => all.map(({ middleware }) => middleware)).pipe(Effect.provide(FolderTrust.layer))
   const importAgentMiddleware = (agent: AgentFile): Imported => toMiddleware(make(agent.middlewares, agent.file))
-  const stack: Imported = Effect.zipWith(toMiddleware(fromSettings(middlewares)), agentFile === undefined ? nothing : importAgentMiddleware(agentFile), (a, b) => [...a, ...b])
+  const stack: Imported = Effect.zipWith(
+    toMiddleware(fromSettings(middlewares)),
+    agentFile === undefined ? nothing : importAgentMiddleware(agentFile),
+    (a, b) => [...a, ...b]
+  )
   return { stack, ofAgent: importAgentMiddleware }
 })
 
 const makeSubAgentTool = (agents: ReadonlyArray<SubAgent>) =>
-  Effect.map(Effect.promise(() => import("../tool/builtin/SubAgents.ts")), ({ make }) =>
-    make(agents.map(({ agent, name }) => ({ name, description: agent.description }))))
+  Effect.map(
+    Effect.promise(() => import("../tool/builtin/SubAgents.ts")),
+    ({ make }) => make(agents.map(({ agent, name }) => ({ name, description: agent.description })))
+  )
 
 /** Choices of one start of a program besides its settings. */
 export interface Start extends Substitutes {
   /** Agent file whose middleware, prompt and sub-agents count; its settings are among the settings already. */
   readonly agentFile?: AgentFile | undefined
   /**
-   * Result of settings that name neither a model nor the built-in stand-in: the layer fails with one line (`refused`, when absent), or the
-   * stand-in answers, for a caller whose user was told so or that asks no model.
+   * Result of settings that name neither a model nor the built-in stand-in: the layer fails with one line (`refused`,
+   * when absent), or the stand-in answers, for a caller whose user was told so or that asks no model.
    */
   readonly unconfigured?: "refused" | "standIn" | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
@@ -303,7 +396,9 @@ export interface Start extends Substitutes {
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */
   readonly folder?: string | undefined
-  /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
+  /**
+   * File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent.
+   */
   readonly database?: string | undefined
   /** Sessions and run record of several processes, in the place of a file. */
   readonly store?: ReturnType<typeof SessionStore.layerPostgres> | undefined
@@ -317,7 +412,7 @@ export interface Start extends Substitutes {
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-const makeShellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
+const makeShellHooks = Effect.fnUntraced(function* (settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home
   const environment = yield* Environment
@@ -338,87 +433,145 @@ const makeShellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHo
  *
  * **Details**
  *
- * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in tool
- * is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the user agreed
- * to, after the plugins'. Settings that ask for a protection that there is not (`terminal.backend: docker`) are refused.
+ * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in
+ * tool is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the
+ * user agreed to, after the plugins'. Settings that ask for a protection that there is not (`terminal.backend: docker`)
+ * are refused.
  */
-export const program = (
-  settings: Values,
-  start: Start = {}
-): Layer.Layer<Services, ConfigError, Home | Environment> =>
-  Secrets.provideRegistryLayer(Layer.unwrap(Effect.gen(function*() {
-    const refusal = Config.findRefusal(settings)
-    if (refusal !== undefined) return yield* refusal
-    const home = yield* Home
-    const environment = yield* Environment
-    const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
-    const inherited = InheritedLimits.readLimits(environment.process)
-    const tooDeep = InheritedLimits.findRefusal(inherited)
-    if (tooDeep !== undefined) return yield* tooDeep
-    yield* home.ensure
-    const memory = yield* MemoryStores.makeFromSettings(settings, home)
-    const skills = yield* ConfiguredSkills.make(settings, { environment, home })
-    const logins = yield* loadLogins(settings, start)
-    const builtin = yield* Effect.promise(() =>
-      Promise.all([
-        import("../tool/builtin/Files.ts"),
-        import("../tool/builtin/Terminal.ts"),
-        import("../tool/builtin/Todo.ts"),
-        import("../tool/builtin/Delegate.ts")
-      ])
-    )
-    const programs = yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })
-    yield* Effect.provide(mentionStart(settings), configured)
-    const { agentFile } = start
-    const importing = yield* loadImports(settings, agentFile)
-    const middleware = yield* Effect.provide(importing.stack, configured)
-    const agents = agentFile?.subAgents ?? []
-    const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
-    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder, imageOf: start.imageOf })
-    const parts = {
-      store: start.store !== undefined
-        ? start.store
-        : start.database === undefined
-        ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
-        : SessionStore.layerSqlite({ path: start.database, commitsWithin: "20 millis" }),
-      record: undefined,
-      environment: makeCommandLayer(commands.layer, start.environment),
-      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* makeMemoryToolset(memory), ...agents.length === 0 ? [] : [yield* makeSubAgentTool(agents)]] as const,
-      hooks: yield* Effect.provideService(makeShellHooks(settings, start), UserPrograms, programs),
-      hookSettings: SettingsMapping.toHookSettings(settings),
-      middleware,
-      approvals: Approvals.layer().pipe(
-        Layer.provide([AllowList.allowListFile, Permissions.layer.pipe(Layer.provide(FolderTrust.layer)), Scanner.layer]),
-        Layer.provide(Layer.succeed(Settings, settings)),
-        Layer.provide([configured, ChildProcesses.layer])
-      )
-    }
-    const mapped = yield* SettingsMapping.toAgentSettings(settings, { environment, home, logins }, isReplaced(start))
-    const own = agentFile === undefined ? mapped : {
-      ...mapped,
-      ...AgentFiles.toAgentSettings(agentFile),
-      delegation: {
-        ...mapped.delegation,
-        agents: yield* AgentFiles.makeSubAgents(
-          { settings, environment, logins, brought: ConfiguredRoutes.findUnknownProviders(settings) },
-          agentFile,
-          (agent) => Effect.provide(importing.ofAgent(agent), configured),
+export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
+  Secrets.provideRegistryLayer(
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const refusal = Config.findRefusal(settings)
+        if (refusal !== undefined) return yield* refusal
+        const home = yield* Home
+        const environment = yield* Environment
+        const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
+        const inherited = InheritedLimits.readLimits(environment.process)
+        const tooDeep = InheritedLimits.findRefusal(inherited)
+        if (tooDeep !== undefined) return yield* tooDeep
+        yield* home.ensure
+        const memory = yield* MemoryStores.makeFromSettings(settings, home)
+        const skills = yield* ConfiguredSkills.make(settings, { environment, home })
+        const logins = yield* loadLogins(settings, start)
+        const builtin = yield* Effect.promise(() =>
+          Promise.all([
+            import("../tool/builtin/Files.ts"),
+            import("../tool/builtin/Terminal.ts"),
+            import("../tool/builtin/Todo.ts"),
+            import("../tool/builtin/Delegate.ts")
+          ])
+        )
+        const programs = yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })
+        yield* Effect.provide(mentionStart(settings), configured)
+        const { agentFile } = start
+        const importing = yield* loadImports(settings, agentFile)
+        const middleware = yield* Effect.provide(importing.stack, configured)
+        const agents = agentFile?.subAgents ?? []
+        const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
+        const commands = yield* ConfiguredEnvironment.choose(settings, {
+          environment,
+          home,
+          folder: start.folder,
+          imageOf: start.imageOf
+        })
+        const parts = {
+          store:
+            start.store !== undefined
+              ? start.store
+              : start.database === undefined
+                ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(
+                    Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))
+                  )
+                : SessionStore.layerSqlite({ path: start.database, commitsWithin: "20 millis" }),
+          record: undefined,
+          environment: makeCommandLayer(commands.layer, start.environment),
+          tools: [
+            files,
+            terminal,
+            todo,
+            delegation,
+            ...(yield* furtherToolsets),
+            ...(yield* makeMemoryToolset(memory)),
+            ...(agents.length === 0 ? [] : [yield* makeSubAgentTool(agents)])
+          ] as const,
+          hooks: yield* Effect.provideService(makeShellHooks(settings, start), UserPrograms, programs),
+          hookSettings: SettingsMapping.toHookSettings(settings),
+          middleware,
+          approvals: Approvals.layer().pipe(
+            Layer.provide([
+              AllowList.allowListFile,
+              Permissions.layer.pipe(Layer.provide(FolderTrust.layer)),
+              Scanner.layer
+            ]),
+            Layer.provide(Layer.succeed(Settings, settings)),
+            Layer.provide([configured, ChildProcesses.layer])
+          )
+        }
+        const mapped = yield* SettingsMapping.toAgentSettings(
+          settings,
+          { environment, home, logins },
           isReplaced(start)
         )
-      }
-    }
-    const agent = makeAgentLayer(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware, ...start.middleware ?? []] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
-    return assemble(agent, parts, {
-      places: SettingsMapping.makePlacesLayer(settings, { environment, home, inherited }),
-      kept: Layer.merge(
-        ResultText.layerFile(home.results),
-        start.withoutChanges === true ? Layer.empty : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
-      ),
-      plugged: Layer.merge(
-        makeUserPluginsLayer(settings, (yield* StartDirectory)(), start),
-        connectServers(settings, programs)
-      ).pipe(Layer.provide(configured)),
-      router: makeRouterLayer(settings, start, logins).pipe(Layer.provide(configured)),
-      helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.fromProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.makeToolsLayer(settings, inherited), SettingsMapping.makeToolPortsLayer(settings, environment, home), SettingsMapping.makePromptSourcesLayer(settings, { commands: commands.description, directory: commands.directory, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.makeCompactionLayer(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
-  })).pipe(Layer.provide(ChildProcesses.layer)))
+        const own =
+          agentFile === undefined
+            ? mapped
+            : {
+                ...mapped,
+                ...AgentFiles.toAgentSettings(agentFile),
+                delegation: {
+                  ...mapped.delegation,
+                  agents: yield* AgentFiles.makeSubAgents(
+                    { settings, environment, logins, brought: ConfiguredRoutes.findUnknownProviders(settings) },
+                    agentFile,
+                    (agent) => Effect.provide(importing.ofAgent(agent), configured),
+                    isReplaced(start)
+                  )
+                }
+              }
+        const agent = makeAgentLayer(
+          Agent.Agent,
+          (outermost) =>
+            Agent.makeBounded<never, never>({
+              ...own,
+              passSessionId: start.passSessionId,
+              outermost: [...outermost, ...middleware, ...(start.middleware ?? [])]
+            }),
+          start.ignoreRules === true ? "none" : { named: settings.memory.provider },
+          settings.context.engine
+        )
+        return assemble(agent, parts, {
+          places: SettingsMapping.makePlacesLayer(settings, { environment, home, inherited }),
+          kept: Layer.merge(
+            ResultText.layerFile(home.results),
+            start.withoutChanges === true
+              ? Layer.empty
+              : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
+          ),
+          plugged: Layer.merge(
+            makeUserPluginsLayer(settings, (yield* StartDirectory)(), start),
+            connectServers(settings, programs)
+          ).pipe(Layer.provide(configured)),
+          router: makeRouterLayer(settings, start, logins).pipe(Layer.provide(configured)),
+          helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.fromProgram(settings, environment, logins)
+        }).pipe(
+          Layer.provide([
+            SettingsMapping.makeToolsLayer(settings, inherited),
+            SettingsMapping.makeToolPortsLayer(settings, environment, home),
+            SettingsMapping.makePromptSourcesLayer(settings, {
+              commands: commands.description,
+              directory: commands.directory,
+              environment,
+              home,
+              memory,
+              skills,
+              withoutRules: start.ignoreRules === true
+            }),
+            Layer.succeed(MemoryStores.MemoryStore, memory),
+            SettingsMapping.makeCompactionLayer(settings)
+          ]),
+          Layer.provideMerge(Layer.succeed(SkillStore, skills))
+        )
+      })
+    ).pipe(Layer.provide(ChildProcesses.layer))
+  )

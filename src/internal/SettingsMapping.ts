@@ -28,23 +28,31 @@ import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../tool
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 
 /**
- * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this
- * program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names credentials of other
- * programs that commands need.
+ * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a
+ * route of this program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names
+ * credentials of other programs that commands need.
  */
-export const selectCommandVariables = (
-  { auxiliary, customProviders, delegation, fallbackProviders, model, terminal }: Values
-): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
+export const selectCommandVariables = ({
+  auxiliary,
+  customProviders,
+  delegation,
+  fallbackProviders,
+  model,
+  terminal
+}: Values): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
   const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
   const signs = routes.some((route) => {
     const provider = "provider" in route ? canonicalize(route.provider ?? "") : undefined
-    return detectRoute({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode === "bedrock_converse"
+    return (
+      detectRoute({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode ===
+      "bedrock_converse"
+    )
   })
   return {
-    passThrough: [...terminal.envPassthrough, ...terminal.backend === "docker" ? terminal.dockerForwardEnv : []],
+    passThrough: [...terminal.envPassthrough, ...(terminal.backend === "docker" ? terminal.dockerForwardEnv : [])],
     reserved: [
       ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
-      ...signs ? awsSecrets : []
+      ...(signs ? awsSecrets : [])
     ]
   }
 }
@@ -58,42 +66,58 @@ export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limi
       outputChars: toolOutput.maxBytes,
       environment: selectCommandVariables(settings)
     }),
-    Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
+    Layer.succeed(FileLimits, {
+      chars: fileReadMaxChars,
+      lines: toolOutput.maxLines,
+      lineChars: toolOutput.maxLineLength
+    }),
     Layer.succeed(InlineShell, settings.skills.inlineShell),
     Layer.succeed(RedactSecrets, security.redactSecrets),
     Layer.succeed(InheritedLimits.Current, InheritedLimits.fromSettings(settings, inherited))
   )
 }
 
-/** Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its tool. */
+/**
+ * Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its
+ * tool.
+ */
 export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
-  Layer.unwrap(Effect.map(
-    Effect.promise(() =>
-      Promise.all([
-        import("../tool/fence/Urls.ts"),
-        import("../tool/fence/EgressGate.ts"),
-        import("../tool/builtin/SearchProvider.ts"),
-        import("../tool/cron/CronJobs.ts"),
-        import("../tool/cron/CronContext.ts"),
-        import("../tool/cron/JobDraft.ts")
-      ])
-    ),
-    ([urls, gate, search, cron, { CronDefaults }, { readCurrentModel: currentModel }]) =>
-      Layer.mergeAll(
-        cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
-        Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: currentModel(settings, environment) })),
-        Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
-        Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
-          // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
-          makeAddressGetter(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),
-        Layer.succeed(CodeSettings, {
-          mode: settings.codeExecution.mode,
-          timeoutSeconds: settings.codeExecution.timeout,
-          maxToolCalls: settings.codeExecution.maxToolCalls,
-          environment: selectCommandVariables(settings)
-        })
-      )
-  ))
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() =>
+        Promise.all([
+          import("../tool/fence/Urls.ts"),
+          import("../tool/fence/EgressGate.ts"),
+          import("../tool/builtin/SearchProvider.ts"),
+          import("../tool/cron/CronJobs.ts"),
+          import("../tool/cron/CronContext.ts"),
+          import("../tool/cron/JobDraft.ts")
+        ])
+      ),
+      ([urls, gate, search, cron, { CronDefaults }, { readCurrentModel: currentModel }]) =>
+        Layer.mergeAll(
+          cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
+          Layer.sync(CronDefaults, () => ({
+            timezone: settings.cron.timezone,
+            model: currentModel(settings, environment)
+          })),
+          Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
+          Layer.succeed(
+            search.WebSearch,
+            search.fromEnvironment((name) =>
+              // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
+              makeAddressGetter(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name)
+            )
+          ),
+          Layer.succeed(CodeSettings, {
+            mode: settings.codeExecution.mode,
+            timeoutSeconds: settings.codeExecution.timeout,
+            maxToolCalls: settings.codeExecution.maxToolCalls,
+            environment: selectCommandVariables(settings)
+          })
+        )
+    )
+  )
 
 /** Example messages of every call. */
 const loadPrefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
@@ -118,11 +142,11 @@ const toLimits = ({ agent }: Values): Limits => ({
 
 /** Thresholds at which a run that goes in circles is warned or halted. */
 const toLoopGuardSettings = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
-  const toThresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
+  const toThresholds = ({
     exactFailure,
-    sameToolFailure,
-    noProgress: idempotentNoProgress
-  })
+    idempotentNoProgress,
+    sameToolFailure
+  }: Values["toolLoopGuardrails"]["warnAfter"]) => ({ exactFailure, sameToolFailure, noProgress: idempotentNoProgress })
   return {
     warnings: toolLoopGuardrails.warningsEnabled,
     hardStop: toolLoopGuardrails.hardStopEnabled,
@@ -137,8 +161,14 @@ const toDelegationSettings = (
   { environment, logins }: Omit<ConfiguredRoutes.RouteSources, "settings">,
   isReplaced: boolean
 ): Effect.Effect<DelegationSettings, ConfigError> => {
-  const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
-    settings.delegation
+  const {
+    childTimeoutSeconds,
+    maxCallsPerStep,
+    maxConcurrentChildren,
+    maxIterations,
+    maxSpawnDepth,
+    subagentAutoApprove
+  } = settings.delegation
   const limits: DelegationSettings = {
     inheritMcpToolsets: settings.delegation.inheritMcpToolsets,
     reasoningEffort: settings.delegation.reasoningEffort,
@@ -153,8 +183,10 @@ const toDelegationSettings = (
   const brought = ConfiguredRoutes.findUnknownProviders(settings)
   return isReplaced
     ? Effect.succeed(limits)
-    : Effect.map(Effect.fromResult(ConfiguredRoutes.resolveDelegated({ settings, environment, logins, brought })), (entry) =>
-      ({ ...limits, route: entry?.route }))
+    : Effect.map(
+        Effect.fromResult(ConfiguredRoutes.resolveDelegated({ settings, environment, logins, brought })),
+        (entry) => ({ ...limits, route: entry?.route })
+      )
 }
 
 /** The part of a program that its settings alone do not say. */
@@ -164,7 +196,7 @@ interface Host {
 }
 
 /** Settings of the program's agent. */
-export const toAgentSettings = Effect.fnUntraced(function*(
+export const toAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
   { environment, home, logins }: Host & Pick<ConfiguredRoutes.RouteSources, "logins">,
   isReplaced: boolean
@@ -180,30 +212,46 @@ export const toAgentSettings = Effect.fnUntraced(function*(
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: toLoopGuardSettings(settings),
     // A scenario or a recording has no answers for what is asked beside it.
-    reviews: isReplaced ? undefined : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
+    reviews: isReplaced
+      ? undefined
+      : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
     delegation: yield* toDelegationSettings(settings, { environment, logins }, isReplaced)
   } satisfies AgentSettings
 })
 
 /** The built-in engine of a name; one of a plugin, or of nobody, has the default below it. */
-const chooseEngine = (name: string): Compaction.Settings["engine"] => Compaction.engines.find((engine) => engine === name) ?? "compressor"
+const chooseEngine = (name: string): Compaction.Settings["engine"] =>
+  Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
 /** Layer of the engine and the bounds of compaction. */
 export const makeCompactionLayer = ({ compression, context }: Values) =>
-  Layer.succeed(Compaction.CompactionSettings, compression.enabled
-    ? {
-      engine: chooseEngine(context.engine),
-      threshold: compression.threshold,
-      targetRatio: compression.targetRatio,
-      protectFirst: compression.protectFirstN,
-      protectLast: compression.protectLastN
-    }
-    : "off")
+  Layer.succeed(
+    Compaction.CompactionSettings,
+    compression.enabled
+      ? {
+          engine: chooseEngine(context.engine),
+          threshold: compression.threshold,
+          targetRatio: compression.targetRatio,
+          protectFirst: compression.protectFirstN,
+          protectLast: compression.protectLastN
+        }
+      : "off"
+  )
 
-/** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
+/**
+ * Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`.
+ */
 export const makePromptSourcesLayer = (
   settings: Values,
-  { commands, directory, environment, home, memory, skills, withoutRules }: Host & {
+  {
+    commands,
+    directory,
+    environment,
+    home,
+    memory,
+    skills,
+    withoutRules
+  }: Host & {
     /** Description of the place where commands run. */
     readonly commands: string | undefined
     /** Working directory there, where it is on another machine. */
@@ -215,17 +263,19 @@ export const makePromptSourcesLayer = (
 ) =>
   SystemPrompt.layerSources({
     skills: skills.block,
-    ...withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true },
+    ...(withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true }),
     help: SystemPrompt.help,
     variable: environment.get,
     remoteDirectory: directory,
     environmentHints: [
-      ...commands === undefined ? [] : [commands],
-      ...settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint]
+      ...(commands === undefined ? [] : [commands]),
+      ...(settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint])
     ]
   })
 
-/** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
+/**
+ * Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent.
+ */
 export const makePlacesLayer = (
   { security }: Values,
   { environment, home, inherited }: Host & { readonly inherited: InheritedLimits.Limits | undefined }

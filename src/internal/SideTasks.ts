@@ -1,6 +1,7 @@
 /**
  * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
- * approvals are made before the router is, so they get a promise of it. Used by `Assembly`, `ProgramRuntime` and `Runtime`.
+ * approvals are made before the router is, so they get a promise of it. Used by `Assembly`, `ProgramRuntime` and
+ * `Runtime`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -53,13 +54,11 @@ export const fromProgram = (
   settings: Values,
   environment: Environment["Service"],
   logins: ReadonlyMap<string, Credential> | undefined
-): SideTaskSources => ({
-  settings,
-  logins,
-  lookup: ConfiguredRoutes.makeLookup(environment)
-})
+): SideTaskSources => ({ settings, logins, lookup: ConfiguredRoutes.makeLookup(environment) })
 
-class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()("hermes-effect/internal/SideTasks/Promised") {}
+class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()(
+  "hermes-effect/internal/SideTasks/Promised"
+) {}
 
 const makePort = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service => ({
   call: (task, ask) => Effect.flatMap(Deferred.await(promised), ({ call }) => call(task, ask)),
@@ -68,38 +67,55 @@ const makePort = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Ser
 })
 
 /** The key that a provider's pool would give; spent where the router has set all of them aside. */
-const makePool = (
-  { logins, settings }: SideTaskSources,
-  status: RouterStatus["Service"] | undefined
-): NonNullable<Auxiliary.Options["pool"]> =>
-(provider) =>
-  Effect.map(status?.routes ?? Effect.succeed([]), (routes): PoolKey | undefined => {
-    const keys = routes.flatMap((one) => one.route.provider === provider ? one.keys : [])
-    if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
-    const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
-    const login = logins?.get(provider)
-    // The choice asks a provider at its own address: a login that another service issued is not for it.
-    const key = own ?? (login?.issuer === undefined ? login?.key : undefined)
-    return key === undefined ? undefined : { _tag: "Key", key }
-  })
+const makePool =
+  (
+    { logins, settings }: SideTaskSources,
+    status: RouterStatus["Service"] | undefined
+  ): NonNullable<Auxiliary.Options["pool"]> =>
+  (provider) =>
+    Effect.map(status?.routes ?? Effect.succeed([]), (routes): PoolKey | undefined => {
+      const keys = routes.flatMap((one) => (one.route.provider === provider ? one.keys : []))
+      if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
+      const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
+      const login = logins?.get(provider)
+      // The choice asks a provider at its own address: a login that another service issued is not for it.
+      const key = own ?? (login?.issuer === undefined ? login?.key : undefined)
+      return key === undefined ? undefined : { _tag: "Key", key }
+    })
 
 /** Charges the run of a session, else the session alone; a task of nobody's session is in the sums of its task only. */
-const makeAccount = (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
-(sessionId, entry) =>
-  Effect.flatMap(OwnAccount, (own) => {
-    const charge = own ?? accounts.of(sessionId)
-    if (charge !== undefined) return charge(entry)
-    const { cost, route: { model, provider }, usage } = entry
-    const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.toSpent(cost) })
-    return Effect.flatMap(RunRecorder.RunRecorder, (recorder) => recorder === undefined ? stored : recorder.storing(stored, () => {})).pipe(
-      Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
-    )
-  })
+const makeAccount =
+  (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
+  (sessionId, entry) =>
+    Effect.flatMap(OwnAccount, (own) => {
+      const charge = own ?? accounts.of(sessionId)
+      if (charge !== undefined) return charge(entry)
+      const {
+        cost,
+        route: { model, provider },
+        usage
+      } = entry
+      const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.toSpent(cost) })
+      return Effect.flatMap(RunRecorder.RunRecorder, (recorder) =>
+        recorder === undefined ? stored : recorder.storing(stored, () => {})
+      ).pipe(
+        Effect.catch((error) =>
+          Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`)
+        )
+      )
+    })
 
-/** Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record already. */
-const recordTask = (record: RunRecord["Service"], store: SessionStore["Service"]) =>
-  <A, E, R>({ context: { sessionId, turnId } }: Auxiliary.TaskRequest, task: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.gen(function*() {
+/**
+ * Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record
+ * already.
+ */
+const recordTask =
+  (record: RunRecord["Service"], store: SessionStore["Service"]) =>
+  <A, E, R>(
+    { context: { sessionId, turnId } }: Auxiliary.TaskRequest,
+    task: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    Effect.gen(function* () {
       if ((yield* RunRecorder.RunRecorder) !== undefined) return yield* task
       const session = yield* Effect.orElseSucceed(store.get(sessionId), Option.none)
       if (Option.isNone(session)) return yield* task
@@ -123,11 +139,13 @@ const compactTask = "provider_compaction"
 const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
   ability: Effect.map(
     Effect.orElseSucceed(auxiliary.resolve(compactTask, { provider: "main" }), () => undefined),
-    (route) => route === undefined ? "none" : Route.abilities(route).compaction
+    (route) => (route === undefined ? "none" : Route.abilities(route).compaction)
   ),
   compact: (ask) =>
     Effect.map(auxiliary.call(compactTask, { ...ask, provider: "main", compact: true }), ({ response }) => {
-      const items = response.parts.flatMap(({ metadata }) => Json.readString(Json.readFields(metadata["codex_responses"])["compaction"]) ?? [])
+      const items = response.parts.flatMap(
+        ({ metadata }) => Json.readString(Json.readFields(metadata["codex_responses"])["compaction"]) ?? []
+      )
       return items.at(-1)
     })
 })
@@ -138,7 +156,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
 
   const service = Layer.effect(
     Auxiliary.Auxiliary,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { loaded } = yield* Plugins
       const plugged = yield* loaded
       const hooks = yield* Hooks.Hooks
@@ -158,7 +176,9 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         ...made,
         // The services that middleware needs, wherever a side task is asked for.
         call: (task, ask) =>
-          Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) => Context.merge(context, own))
+          Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) =>
+            Context.merge(context, own)
+          )
       }
       yield* Deferred.succeed(yield* Promised, auxiliary)
       return auxiliary
@@ -170,7 +190,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
     /** For tools; an application's own side model goes before. */
     forTools: Layer.effect(
       SideModel,
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const own = yield* SideModel
         const promise = yield* Promised
         return own ?? fromAuxiliary(makePort(promise))
@@ -179,14 +199,15 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
     /** For agents: the engine that makes conversations smaller, unless the application brings its own. */
     forAgent: Layer.effect(
       CompactionPort.CompactionPort,
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const own = yield* CompactionPort.CompactionPort
         const settings = yield* Compaction.CompactionSettings
         if (own !== CompactionPort.none || settings === "off") return own
         const auxiliary = makePort(yield* Promised)
         return Compaction.make(
           settings,
-          ({ message, ...ask }) => Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
+          ({ message, ...ask }) =>
+            Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
           makeProviderCompaction(auxiliary)
         )
       })
@@ -194,7 +215,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
     /** For approvals that ask a judge. */
     forApprovals: Layer.effect(
       ApprovalJudge,
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const own = yield* Effect.serviceOption(ApprovalJudge)
         const promise = yield* Promised
         return Option.getOrElse(own, () => judgeOf(makePort(promise)))
@@ -205,10 +226,15 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
 
 /** Answers questions of plugins: a task of its own, in the name of a session that is nobody's. */
 export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
-  Effect.fnUntraced(function*({ maxOutputTokens, messages }) {
+  Effect.fnUntraced(function* ({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId
     const taskId = Ids.TaskId.make(sessionId)
     const turnId = yield* Ids.makeTurnId(sessionId, taskId)
-    const { text } = yield* auxiliary.call("plugin", { messages, maxOutputTokens, context: { sessionId, taskId, turnId } })
+    const { text } = yield* auxiliary.call("plugin", {
+      messages,
+      maxOutputTokens,
+      context: { sessionId, taskId, turnId }
+    })
     return text
-  }))
+  })
+)

@@ -1,25 +1,28 @@
 /**
- * Values on their way to and from code of others: deep copies that nobody can change, so that a mutation is never visible to
- * anybody else.
+ * Values on their way to and from code of others: deep copies that nobody can change, so that a mutation is never
+ * visible to anybody else.
  *
  * **Details**
  *
- * - {@link copy} copies at once; {@link makeView} copies each member when it is first read, so that code which only passes a value on
- *   costs nothing. {@link accept} takes a value back: what is a view or a copy counts as the value that it was made of, everything
- *   else is copied, so that its giver cannot change it later.
- * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets, which cannot be frozen, are copies of the
- *   receiver's own. Everything else (functions, instances of classes) is shared as it is, except the `Usage` of `effect/ai`,
- *   and so is what lies deeper than 500 levels. Cycles stay cycles.
+ * - {@link copy} copies at once; {@link makeView} copies each member when it is first read, so that code which only
+ *   passes a value on costs nothing. {@link accept} takes a value back: what is a view or a copy counts as the value
+ *   that it was made of, everything else is copied, so that its giver cannot change it later.
+ * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets, which cannot be frozen, are copies of
+ *   the receiver's own. Everything else (functions, instances of classes) is shared as it is, except the `Usage` of
+ *   `effect/ai`, and so is what lies deeper than 500 levels. Cycles stay cycles.
  *
  * **Gotchas**
  *
- * A view is a `Proxy`: `structuredClone` takes its members and not the view itself. Spreading it gives an object to change.
+ * A view is a `Proxy`: `structuredClone` takes its members and not the view itself. Spreading it gives an object to
+ * change.
  *
  * Source: `hermes-contract.md` §1.5, `ARCHITECTURE.md` §6 and §7.
  */
 import * as Response from "effect/ai/Response"
 
-/** Values that immutable copies were made of. Copies that hold bytes, dates or Maps are left out: these can be changed. */
+/**
+ * Values that immutable copies were made of. Copies that hold bytes, dates or Maps are left out: these can be changed.
+ */
 const origins = new WeakMap<object, object>()
 
 /** Member of a view that is the value which it shows; no list of members has it. */
@@ -45,7 +48,10 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
-/** `slice` of every typed array: copies the bytes and keeps the type, also for a `Buffer`, whose own `slice` shares them. */
+/**
+ * `slice` of every typed array: copies the bytes and keeps the type, also for a `Buffer`, whose own `slice` shares
+ * them.
+ */
 const sliceBytes: (this: unknown) => unknown = Reflect.get(Object.getPrototypeOf(Uint8Array.prototype), "slice")
 
 /** Copies what cannot be frozen; undefined for anything else. */
@@ -78,7 +84,10 @@ const defineCopy = (out: object, source: object, key: string, copyOf: (value: un
     return
   }
   let made: { readonly value: unknown } | undefined
-  Object.defineProperty(out, key, { get: () => (made ??= { value: copyOf(Reflect.get(source, key)) }).value, enumerable: true })
+  Object.defineProperty(out, key, {
+    get: () => (made ??= { value: copyOf(Reflect.get(source, key)) }).value,
+    enumerable: true
+  })
 }
 
 const copyMembers = (value: object, out: object, copying: CopyState): object => {
@@ -152,7 +161,7 @@ class Lazy implements ProxyHandler<object> {
   }
 
   #member(key: PropertyKey): unknown {
-    const members = this.#members ??= new Map()
+    const members = (this.#members ??= new Map())
     if (!members.has(key)) members.set(key, copy(Reflect.get(this.#source, key)))
     return members.get(key)
   }
@@ -217,8 +226,15 @@ export const makeView = <A>(value: A): A => {
   return new Proxy(Array.isArray(value) ? [] : {}, new Lazy(value)) as A
 }
 
-/** A view of an object with one member more, which no list of members has and which is gone when the view is handed back. */
-export const makeLabelledView = <A extends object, K extends string, V>(value: A, key: K, label: V): A & Readonly<Record<K, V>> => {
+/**
+ * A view of an object with one member more, which no list of members has and which is gone when the view is handed
+ * back.
+ */
+export const makeLabelledView = <A extends object, K extends string, V>(
+  value: A,
+  key: K,
+  label: V
+): A & Readonly<Record<K, V>> => {
   const target = Object.defineProperty({}, key, { value: label, configurable: true })
   // A view has the shape of what it shows, and `key` was defined.
   return new Proxy(target, new Lazy(findShownValue(value) ?? value)) as A & Readonly<Record<K, V>>

@@ -14,7 +14,12 @@ export const middlewareSchemaVersion = "hermes.middleware.v1"
 
 /** The kinds that a plugin registers by name. */
 export const registrable = [
-  "llm_request", "llm_execution", "tool_request", "tool_execution", "wrap_model_call", "wrap_tool_call"
+  "llm_request",
+  "llm_execution",
+  "tool_request",
+  "tool_execution",
+  "wrap_model_call",
+  "wrap_tool_call"
 ] as const
 
 /** One of {@link registrable}. */
@@ -24,7 +29,14 @@ export type Registrable = (typeof registrable)[number]
 export type Kind = Registrable | "lifecycle"
 
 /** Methods of lifecycle middleware before and after something, as warnings and errors name them. */
-export type PhaseKind = "before_agent" | "after_agent" | "before_model" | "after_model" | "before_tool" | "after_tool" | "stream_part"
+export type PhaseKind =
+  | "before_agent"
+  | "after_agent"
+  | "before_model"
+  | "after_model"
+  | "before_tool"
+  | "after_tool"
+  | "stream_part"
 
 /** Policy for middleware that fails by itself: the run goes on without it, or the call fails. */
 export type OnFailure = "open" | "closed"

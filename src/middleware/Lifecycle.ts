@@ -14,18 +14,19 @@
  * | `streamPart` | for what arrives of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
- * Each may be spelled in snake_case too (`before_agent`). A method gives {@link noChanges}, {@link withModifications}, nothing, a
- * promise or an Effect of one of these. A field that a phase does not use does not compile. `before*` methods and `streamPart` run first to last,
- * `after*` methods last to first, and the first wrapper is outermost; each sees what the ones before it have changed.
+ * Each may be spelled in snake_case too (`before_agent`). A method gives {@link noChanges}, {@link withModifications},
+ * nothing, a promise or an Effect of one of these. A field that a phase does not use does not compile. `before*`
+ * methods and `streamPart` run first to last, `after*` methods last to first, and the first wrapper is outermost; each
+ * sees what the ones before it have changed.
  *
- * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the run fails.
- * `ExecutionBlocked` is a veto in every phase.
+ * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the
+ * run fails. `ExecutionBlocked` is a veto in every phase.
  *
  * **Gotchas**
  *
- * A record is shared by all runs at the same time. State of one run belongs into the methods that `Middleware.lifecyclePerRun`
- * makes for each run. Messages that `beforeAgent` or `beforeModel` removes are left out of the run, and the session keeps them;
- * `afterModel` only adds some.
+ * A record is shared by all runs at the same time. State of one run belongs into the methods that
+ * `Middleware.lifecyclePerRun` makes for each run. Messages that `beforeAgent` or `beforeModel` removes are left out of
+ * the run, and the session keeps them; `afterModel` only adds some.
  *
  * Source: the lifecycle document, `nexau.md` §1, `ARCHITECTURE.md` §5 and §6.
  */
@@ -43,7 +44,15 @@ import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
 /** The phases before and after something, in the order of a run, and the one while an answer streams. */
-export const phases = ["beforeAgent", "afterAgent", "beforeModel", "afterModel", "beforeTool", "afterTool", "streamPart"] as const
+export const phases = [
+  "beforeAgent",
+  "afterAgent",
+  "beforeModel",
+  "afterModel",
+  "beforeTool",
+  "afterTool",
+  "streamPart"
+] as const
 
 /** One of {@link phases}. */
 export type Phase = (typeof phases)[number]
@@ -127,7 +136,10 @@ export interface ParsedResponse {
 }
 
 /** Input of `afterModel`; `messages` ends before the answer. */
-export interface AfterModelInput extends Omit<BeforeModelInput, "compaction" | "contextWindow" | "promptMessages" | "promptTokens" | "tokensLeft"> {
+export interface AfterModelInput extends Omit<
+  BeforeModelInput,
+  "compaction" | "contextWindow" | "promptMessages" | "promptTokens" | "tokensLeft"
+> {
   /** Text of the model. */
   readonly originalResponse: string
   readonly parsedResponse: ParsedResponse
@@ -237,18 +249,30 @@ type MethodResult<Keys extends keyof Fields, More> = NoChanges | Modifications<K
 export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
   readonly afterAgent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
-  readonly beforeModel?: ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
-  readonly afterModel?: ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
-  readonly beforeTool?: ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>) | undefined
+  readonly beforeModel?:
+    | ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>)
+    | undefined
+  readonly afterModel?:
+    | ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>)
+    | undefined
+  readonly beforeTool?:
+    | ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>)
+    | undefined
   readonly afterTool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
   readonly streamPart?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrapModelCall?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrapToolCall?: ToolWrap<never, unknown, Needs> | undefined
   readonly before_agent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
   readonly after_agent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
-  readonly before_model?: ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
-  readonly after_model?: ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
-  readonly before_tool?: ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>) | undefined
+  readonly before_model?:
+    | ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>)
+    | undefined
+  readonly after_model?:
+    | ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>)
+    | undefined
+  readonly before_tool?:
+    | ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>)
+    | undefined
   readonly after_tool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
   readonly stream_part?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrap_model_call?: ModelCallWrap<Caught, Fails, Needs> | undefined
@@ -268,7 +292,10 @@ export interface Entry {
   readonly onFailure: OnFailure
   /** State of a run that it keeps by {@link StateKey}. */
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
-  /** Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses it. */
+  /**
+   * Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses
+   * it.
+   */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** The methods, where all runs share them. */
   readonly shared: BoundMethods | undefined
@@ -287,7 +314,10 @@ export const bind = (name: string, methods: object): BoundMethods => {
     const [key] = spelled
     if (key === undefined) continue
     if (spelled.length > 1) {
-      throw new ConfigError({ path: name, message: `lifecycle middleware "${name}" has both ${camel} and ${toSnakeCase(camel)}: keep one of them` })
+      throw new ConfigError({
+        path: name,
+        message: `lifecycle middleware "${name}" has both ${camel} and ${toSnakeCase(camel)}: keep one of them`
+      })
     }
     const method: unknown = Reflect.get(methods, key)
     if (!Predicate.isFunction(method)) {

@@ -1,6 +1,6 @@
 /**
- * Runs the phases of lifecycle middleware in their order, each method behind the border, and keeps the methods that were made for
- * each run.
+ * Runs the phases of lifecycle middleware in their order, each method behind the border, and keeps the methods that
+ * were made for each run.
  *
  * Source: `nexau.md` §1.3–1.7, `ARCHITECTURE.md` §6.
  */
@@ -18,7 +18,18 @@ import { hasSubstance } from "./Chain.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
-import type { BoundMethods, DeniedCall, Entry, Fields, Modifications, NoChanges, Phase, RunFacts, SkippedCall, StreamPartInput } from "./Lifecycle.ts"
+import type {
+  BoundMethods,
+  DeniedCall,
+  Entry,
+  Fields,
+  Modifications,
+  NoChanges,
+  Phase,
+  RunFacts,
+  SkippedCall,
+  StreamPartInput
+} from "./Lifecycle.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
@@ -49,8 +60,8 @@ export interface LifecycleStack {
   /** Facts of a run that was opened; those of a call outside of any run where it was not. */
   readonly factsOf: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. `seen` has what became of the methods in the
-   * stream of a call.
+   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. `seen` has what became of the
+   * methods in the stream of a call.
    */
   readonly run: (
     phase: Phase,
@@ -89,12 +100,14 @@ const copyMessage = (message: Prompt.Message): Prompt.Message => {
   const copy = Frozen.copy(message)
   messagesOf.set(copy, message)
   const content: unknown = message.content
-  if (!Array.isArray(content) || !content.some((part) => Predicate.isObject(part) && part["type"] === "file")) copies.set(message, copy)
+  if (!Array.isArray(content) || !content.some((part) => Predicate.isObject(part) && part["type"] === "file"))
+    copies.set(message, copy)
   return copy
 }
 
 /** Shows a conversation: each message as a copy, made when the list is first read. */
-export const copyConversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => Object.freeze(messages.map(copyMessage))
+export const copyConversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
+  Object.freeze(messages.map(copyMessage))
 
 /** Text of the runtime after the system prompt goes to a model as the user's. */
 const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =>
@@ -102,7 +115,10 @@ const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =
     ? Prompt.userMessage({ content: [Prompt.textPart({ text: Conversation.readText(message) })] })
     : message
 
-/** Reads a message: one of the conversation where it is a copy of it; `{ role, content }` with a text counts as a message. */
+/**
+ * Reads a message: one of the conversation where it is a copy of it; `{ role, content }` with a text counts as a
+ * message.
+ */
 const readMessage = (value: unknown, index: number): Prompt.Message => {
   if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
   const known = messagesOf.get(value)
@@ -125,8 +141,19 @@ export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt
 }
 
 const partTypes: ReadonlySet<unknown> = new Set<StreamPart["type"]>([
-  "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end", "tool-params-start", "tool-params-delta",
-  "tool-params-end", "tool-call", "file", "response-metadata", "finish"
+  "text-start",
+  "text-delta",
+  "text-end",
+  "reasoning-start",
+  "reasoning-delta",
+  "reasoning-end",
+  "tool-params-start",
+  "tool-params-delta",
+  "tool-params-end",
+  "tool-call",
+  "file",
+  "response-metadata",
+  "finish"
 ])
 
 const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
@@ -145,7 +172,8 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   toolOutput: Frozen.accept,
   llmToolOutput: Frozen.accept,
   parts: (value) => {
-    if (Array.isArray(value) && value.every((part) => Predicate.isObject(part) && partTypes.has(part["type"]))) return Frozen.accept(value)
+    if (Array.isArray(value) && value.every((part) => Predicate.isObject(part) && partTypes.has(part["type"])))
+      return Frozen.accept(value)
     throw new TypeError("parts is not a list of parts of a streamed answer")
   },
   agentResponse: (value) => {
@@ -229,7 +257,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
     const { name, onFailure } = entry
     const caught = IsolatedCall.contain(Effect.interruptible(effect), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<A, PhaseFailure> => {
-        if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
+        if (Cause.hasInterrupts(cause))
+          return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = unwrapThrown(cause)
         if (error instanceof IsolatedCall.DeadlineExceeded) seen?.late.add(entry)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
@@ -245,7 +274,13 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
   const makeMethods = (entry: Entry, facts: RunFacts): Effect.Effect<BoundMethods, PhaseFailure> =>
     entry.shared !== undefined
       ? Effect.succeed(entry.shared)
-      : runWithFallback(entry, "lifecycle", Effect.suspend(() => entry.make(facts)), {}, "the run goes on without it")
+      : runWithFallback(
+          entry,
+          "lifecycle",
+          Effect.suspend(() => entry.make(facts)),
+          {},
+          "the run goes on without it"
+        )
 
   const findMethods = (entry: Entry, ids: CallOwner): Effect.Effect<BoundMethods, PhaseFailure> => {
     const known = entry.shared ?? runs.get(ids.turnId)?.methods.get(entry)
@@ -257,13 +292,17 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
     factsOf: findFacts,
     methodsOf: findMethods,
     open: (facts) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const methods = new Map<Entry, BoundMethods>()
         for (const entry of entries) methods.set(entry, yield* makeMethods(entry, facts))
         runs.set(facts.turnId, { facts, methods })
-      }).pipe(Effect.catchTag("ExecutionBlocked", (cause) => Effect.fail(new MiddlewareFailure({ kind: "lifecycle", middleware: "factory", cause })))),
+      }).pipe(
+        Effect.catchTag("ExecutionBlocked", (cause) =>
+          Effect.fail(new MiddlewareFailure({ kind: "lifecycle", middleware: "factory", cause }))
+        )
+      ),
     close: (turnId) => void runs.delete(turnId),
-    run: Effect.fnUntraced(function*(phase, ids, inputOf, seen) {
+    run: Effect.fnUntraced(function* (phase, ids, inputOf, seen) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
       const facts = findFacts(ids)
@@ -272,9 +311,19 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         const method = (yield* findMethods(entry, ids))[phase]
         if (method === undefined) continue
         const input = Object.freeze(inputOf(facts, fields))
-        const called = Effect.map(PlainReturn.call(() => method(input)), (value) => readResult(phase, value))
+        const called = Effect.map(
+          PlainReturn.call(() => method(input)),
+          (value) => readResult(phase, value)
+        )
         const given = yield* seen?.guards.has(entry) === true
-          ? runWithFallback<MethodOutcome>(entry, wireName[phase], called, cut, "the rest of the stream is withheld", seen)
+          ? runWithFallback<MethodOutcome>(
+              entry,
+              wireName[phase],
+              called,
+              cut,
+              "the rest of the stream is withheld",
+              seen
+            )
           : runWithFallback<MethodOutcome>(entry, wireName[phase], called, nothing, "it is skipped", seen)
         if (given === cut && seen !== undefined) {
           seen.isCut = true
@@ -292,47 +341,71 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
   }
 }
 
-/** The wrapper of a model call in which the `streamPart` methods see the parts, inside of all others; none where there is no such method. */
+/**
+ * The wrapper of a model call in which the `streamPart` methods see the parts, inside of all others; none where there
+ * is no such method.
+ */
 export const makeStreamWrapper = (
   lifecycle: () => LifecycleStack | undefined,
   entries: ReadonlyArray<Entry>
 ): ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>> => {
   const seeing = entries.filter(({ shared }) => shared === undefined || shared.streamPart !== undefined)
   if (seeing.length === 0) return []
-  return [{
-    kind: "wrap_model_call",
-    name: "stream_part",
-    onFailure: "closed",
-    singleUse: false,
-    wrap: (next, info) => (request) =>
-      Effect.gen(function*() {
-        const stack = lifecycle()
-        const methods = stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
-        if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined)) return yield* next(request)
-        const seen: StreamMethodState = { late: new Set(), guards: new Set(), isCut: false }
-        let failed: PhaseFailure | undefined
-        let lost = false
-        const recordLoss = (given: ReadonlyArray<StreamPart>, parts: ReadonlyArray<StreamPart> = given): ReadonlyArray<StreamPart> => {
-          if (seen.isCut) lost ||= hasSubstance(given)
-          return parts
-        }
-        const onPart: OnPart = (given) => {
-          if (seen.isCut) return Effect.succeed(recordLoss(given, cut.fields.parts))
-          return stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.makeView(parts) }), seen).pipe(
-            Effect.map(({ fields }) => recordLoss(given, fields.parts)),
-            Effect.catch((error) => {
-              failed = error
-              return Effect.die(error)
-            })
+  return [
+    {
+      kind: "wrap_model_call",
+      name: "stream_part",
+      onFailure: "closed",
+      singleUse: false,
+      wrap: (next, info) => (request) =>
+        Effect.gen(function* () {
+          const stack = lifecycle()
+          const methods =
+            stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
+          if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined))
+            return yield* next(request)
+          const seen: StreamMethodState = { late: new Set(), guards: new Set(), isCut: false }
+          let failed: PhaseFailure | undefined
+          let lost = false
+          const recordLoss = (
+            given: ReadonlyArray<StreamPart>,
+            parts: ReadonlyArray<StreamPart> = given
+          ): ReadonlyArray<StreamPart> => {
+            if (seen.isCut) lost ||= hasSubstance(given)
+            return parts
+          }
+          const onPart: OnPart = (given) => {
+            if (seen.isCut) return Effect.succeed(recordLoss(given, cut.fields.parts))
+            return stack
+              .run(
+                "streamPart",
+                info,
+                (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.makeView(parts) }),
+                seen
+              )
+              .pipe(
+                Effect.map(({ fields }) => recordLoss(given, fields.parts)),
+                Effect.catch((error) => {
+                  failed = error
+                  return Effect.die(error)
+                })
+              )
+          }
+          const answer = yield* Effect.catchCause(next(request, { onPart }), (cause) =>
+            failed === undefined ? Effect.failCause(cause) : Effect.fail(failed)
           )
-        }
-        const answer = yield* Effect.catchCause(next(request, { onPart }), (cause) => failed === undefined ? Effect.failCause(cause) : Effect.fail(failed))
-        return lost ? { ...answer, response: withParts(answer.response, answer.response.parts, "content-filter") } : answer
-      })
-  }]
+          return lost
+            ? { ...answer, response: withParts(answer.response, answer.response.parts, "content-filter") }
+            : answer
+        })
+    }
+  ]
 }
 
-/** Places the wrappers of lifecycle middleware in the stack of wrappers; those of a factory are looked up when they are called. */
+/**
+ * Places the wrappers of lifecycle middleware in the stack of wrappers; those of a factory are looked up when they are
+ * called.
+ */
 export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
   lifecycle: () => LifecycleStack | undefined,
   entry: Entry,
@@ -340,22 +413,25 @@ export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
 ): ReadonlyArray<Wrapper<Req, Options, A, Info>> => {
   if (entry.shared !== undefined && entry.shared[kind] === undefined) return []
   const wire = kind === "wrapModelCall" ? "wrap_model_call" : "wrap_tool_call"
-  return [{
-    kind: wire,
-    name: entry.name,
-    onFailure: entry.onFailure,
-    singleUse: false,
-    wrap: (next, info) => (request) =>
-      Effect.flatMap(lifecycle()?.methodsOf(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
-        const wrap = methods[kind]
-        if (wrap === undefined) return next(request)
-        // The typed constructors have checked the shape of a wrapper; of plain code it is checked here.
-        const wrapped = wrap(next, info)
-        if (!Predicate.isFunction(wrapped)) return Effect.die(new TypeError(`${wire} takes (next, context) and gives a function of the request`))
-        const answer: unknown = wrapped(request)
-        // A promise that is rejected is the wrapper's own trouble: only typed code has failures that it means.
-        const settled = Effect.isEffect(answer) ? answer : Effect.promise(async () => answer)
-        return settled as Effect.Effect<A, unknown, unknown>
-      })
-  }]
+  return [
+    {
+      kind: wire,
+      name: entry.name,
+      onFailure: entry.onFailure,
+      singleUse: false,
+      wrap: (next, info) => (request) =>
+        Effect.flatMap(lifecycle()?.methodsOf(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
+          const wrap = methods[kind]
+          if (wrap === undefined) return next(request)
+          // The typed constructors have checked the shape of a wrapper; of plain code it is checked here.
+          const wrapped = wrap(next, info)
+          if (!Predicate.isFunction(wrapped))
+            return Effect.die(new TypeError(`${wire} takes (next, context) and gives a function of the request`))
+          const answer: unknown = wrapped(request)
+          // A promise that is rejected is the wrapper's own trouble: only typed code has failures that it means.
+          const settled = Effect.isEffect(answer) ? answer : Effect.promise(async () => answer)
+          return settled as Effect.Effect<A, unknown, unknown>
+        })
+    }
+  ]
 }

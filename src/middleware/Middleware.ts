@@ -3,16 +3,17 @@
  *
  * **Details**
  *
- * A wrapper gets `next` and the call's context, and gives a function of the request. `next` fails with {@link ModelCallError} or
- * {@link ToolCallError}, with the error classes that the wrapper names in `catches`, and with {@link OpaqueFailure} for everything
- * else, which a wrapper can only pass on. What the wrapper fails with and needs is inferred; a list of wrappers folds to the exact
- * error and requirements of an agent, see {@link Errors} and {@link Needs}. Order is the list's: the first is outermost.
+ * A wrapper gets `next` and the call's context, and gives a function of the request. `next` fails with
+ * {@link ModelCallError} or {@link ToolCallError}, with the error classes that the wrapper names in `catches`, and with
+ * {@link OpaqueFailure} for everything else, which a wrapper can only pass on. What the wrapper fails with and needs is
+ * inferred; a list of wrappers folds to the exact error and requirements of an agent, see {@link Errors} and
+ * {@link Needs}. Order is the list's: the first is outermost.
  *
  * **Gotchas**
  *
  * `next` of `llmExecution` and `toolExecution` is single use; that of `wrapModelCall` and `wrapToolCall` may be called
- * again. Every `next` is revoked when its wrapper returns. A typed failure is intended and always goes up; a defect is the
- * wrapper's own trouble and never breaks the call, unless it is registered with `onFailure: "closed"`.
+ * again. Every `next` is revoked when its wrapper returns. A typed failure is intended and always goes up; a defect is
+ * the wrapper's own trouble and never breaks the call, unless it is registered with `onFailure: "closed"`.
  *
  * **Example** (Timing every call to a provider)
  *
@@ -74,7 +75,9 @@ export interface ModelAnswer {
 
 declare const opaque: unique symbol
 
-/** A failure from below that a wrapper does not know: it has no tag, nobody can make one, and it can only be passed on. */
+/**
+ * A failure from below that a wrapper does not know: it has no tag, nobody can make one, and it can only be passed on.
+ */
 export interface OpaqueFailure {
   readonly [opaque]: never
 }
@@ -116,7 +119,9 @@ export interface CallContext {
   readonly turnId: TurnId
   readonly platform: string
   readonly apiCallCount: number
-  /** The route that the router would take, as far as it tells: one that has a single provider keeps its key to itself. */
+  /**
+   * The route that the router would take, as far as it tells: one that has a single provider keeps its key to itself.
+   */
   readonly primary?: Effect.Effect<Route> | undefined
   /** Tells whoever watches the run; absent where nobody does. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
@@ -139,18 +144,30 @@ export type LlmRequest<Needs = never> = OfLlmRequest & MiddlewareBrand<never, ne
 /** Rewrites the arguments of each tool call, before guardrails and approvals see them. */
 export type ToolRequest<Needs = never> = OfToolRequest & MiddlewareBrand<never, never, Needs>
 /** Wraps each attempt to call a provider. */
-export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmExecution & MiddlewareBrand<Caught, Fails, Needs>
+export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmExecution &
+  MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps each execution of a tool. */
-export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution & MiddlewareBrand<Caught, Fails, Needs>
+export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution &
+  MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps the whole model call, retries and fallbacks included. */
-export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall & MiddlewareBrand<Caught, Fails, Needs>
+export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall &
+  MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps the whole tool call, {@link ToolExecution} included. */
-export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall & MiddlewareBrand<Caught, Fails, Needs>
+export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall &
+  MiddlewareBrand<Caught, Fails, Needs>
 
 /** Runs methods at the phases of a run; see {@link Lifecycle}. */
-export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = OfLifecycle & MiddlewareBrand<Caught, Fails, Needs>
+export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = OfLifecycle &
+  MiddlewareBrand<Caught, Fails, Needs>
 
-type OfAny = OfLlmRequest | OfToolRequest | OfLlmExecution | OfToolExecution | OfWrapModelCall | OfWrapToolCall | OfLifecycle
+type OfAny =
+  | OfLlmRequest
+  | OfToolRequest
+  | OfLlmExecution
+  | OfToolExecution
+  | OfWrapModelCall
+  | OfWrapToolCall
+  | OfLifecycle
 
 /** Any entry of a stack. */
 export type Any = OfAny & AnyBrand
@@ -174,19 +191,27 @@ type CaughtOf<M> = M extends { readonly [TypeId]: { readonly _Caught: (_: never)
 /** Failures above one entry, for each member of a union on its own: what one of them lets through comes out. */
 type FailuresAbove<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
 
-/** From the innermost (last) entry of a kind to the outermost: each removes what it catches and adds what it fails with. */
+/**
+ * From the innermost (last) entry of a kind to the outermost: each removes what it catches and adds what it fails with.
+ */
 type FoldedFailures<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends readonly []
   ? E
   : List extends readonly [...infer Rest extends ReadonlyArray<Any>, infer Last]
-  ? number extends List["length"] ? E | FailsOf<Extract<List[number], { readonly kind: K }>> : FoldedFailures<Rest, K, FailuresAbove<Last, K, E>>
-  // A list of unknown length, or one with optional members: nothing of it is known to catch.
-  : E | FailsOf<Extract<List[number], { readonly kind: K }>>
+    ? number extends List["length"]
+      ? E | FailsOf<Extract<List[number], { readonly kind: K }>>
+      : FoldedFailures<Rest, K, FailuresAbove<Last, K, E>>
+    : // A list of unknown length, or one with optional members: nothing of it is known to catch.
+      E | FailsOf<Extract<List[number], { readonly kind: K }>>
 
 /**
- * Errors that an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a failed tool
- * call is an error result for the model.
+ * Errors that an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a
+ * failed tool call is an error result for the model.
  */
-export type Errors<List extends ReadonlyArray<Any>> = FoldedFailures<List, "wrap_model_call" | "lifecycle", FoldedFailures<List, "llm_execution", never>>
+export type Errors<List extends ReadonlyArray<Any>> = FoldedFailures<
+  List,
+  "wrap_model_call" | "lifecycle",
+  FoldedFailures<List, "llm_execution", never>
+>
 
 /** Nothing to ask of a list that adds at most the failures `E`; what no list can meet otherwise. */
 export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
@@ -254,21 +279,26 @@ const labelProtocol = (request: ModelRequest, { apiMode }: LlmContext): TypedReq
   // The provider prepared it for this protocol; middleware that rewrites it keeps to that.
   Frozen.makeLabelledView(request, "apiMode", apiMode) as TypedRequest
 
-const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
-  kind,
-  name,
-  onFailure: onFailure ?? "open"
-} as const)
+const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) =>
+  ({ kind, name, onFailure: onFailure ?? "open" }) as const
 
 /** Services as a wrapper of those who know nothing else. */
-const wrapWithServices = <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] => (next, info) => (request) =>
-  // Services that the call asks for are still there.
-  Effect.updateContext(next(request) as Effect.Effect<A, unknown>, (given: Context.Context<never>) => services(given, info))
+const wrapWithServices =
+  <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] =>
+  (next, info) =>
+  (request) =>
+    // Services that the call asks for are still there.
+    Effect.updateContext(next(request) as Effect.Effect<A, unknown>, (given: Context.Context<never>) =>
+      services(given, info)
+    )
 
 /** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(request, trace)`. */
 export const llmRequest = <Needs = never>(
   options: Registration & {
-    readonly rewrite: (request: TypedRequest, context: LlmContext) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
+    readonly rewrite: (
+      request: TypedRequest,
+      context: LlmContext
+    ) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
   }
 ): LlmRequest<NoInfer<Needs>> =>
   make("llm_request", options.name, {
@@ -279,13 +309,21 @@ export const llmRequest = <Needs = never>(
 /** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(args, trace)`. */
 export const toolRequest = <Needs = never>(
   options: Registration & {
-    readonly rewrite: (args: ToolArguments, context: ToolCallContext) => Effect.Effect<Answer<ToolArguments>, unknown, Needs>
+    readonly rewrite: (
+      args: ToolArguments,
+      context: ToolCallContext
+    ) => Effect.Effect<Answer<ToolArguments>, unknown, Needs>
   }
 ): ToolRequest<NoInfer<Needs>> =>
   make("tool_request", options.name, { ...toBaseFields("tool_request", options), rewrite: options.rewrite })
 
 /** A {@link LlmExecution}. */
-export const llmExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+export const llmExecution = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>(
   options: Registration & CatchOptions<Classes> & { readonly wrap: LlmWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
 ): LlmExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
   make("llm_execution", options.name, {
@@ -298,86 +336,172 @@ export const llmExecution = <Caught = never, Fails = never, Needs = never, const
   })
 
 /** A {@link ToolExecution}. */
-export const toolExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+export const toolExecution = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>(
   options: Registration & CatchOptions<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
 ): ToolExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails, ToolCallError>>, NoInfer<Needs>> =>
-  make("tool_execution", options.name, { ...toBaseFields("tool_execution", options), singleUse: true, wrap: eraseTypes(options.wrap) })
+  make("tool_execution", options.name, {
+    ...toBaseFields("tool_execution", options),
+    singleUse: true,
+    wrap: eraseTypes(options.wrap)
+  })
 
 /**
- * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and may
- * give nothing.
+ * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and
+ * may give nothing.
  */
 export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, "wrap">): LlmExecution =>
-  make("llm_execution", options.name, { ...toBaseFields("llm_execution", options), singleUse: true, wrap: options.wrap })
+  make("llm_execution", options.name, {
+    ...toBaseFields("llm_execution", options),
+    singleUse: true,
+    wrap: options.wrap
+  })
 
 /** A {@link ToolExecution} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): ToolExecution =>
-  make("tool_execution", options.name, { ...toBaseFields("tool_execution", options), singleUse: true, wrap: options.wrap })
+  make("tool_execution", options.name, {
+    ...toBaseFields("tool_execution", options),
+    singleUse: true,
+    wrap: options.wrap
+  })
 
 /**
- * A {@link LlmExecution} that gives services to provider calls, such as a span. It is outside of all wrappers and has no part in what
- * becomes of a call; when it dies the call goes on without it.
+ * A {@link LlmExecution} that gives services to provider calls, such as a span. It is outside of all wrappers and has
+ * no part in what becomes of a call; when it dies the call goes on without it.
  */
-export const llmServices = ({ name, services }: { readonly name: string; readonly services: Services<LlmContext> }): LlmExecution =>
-  make("llm_execution", name, { ...toBaseFields("llm_execution", { name }), singleUse: true, wrap: wrapWithServices(services), services })
+export const llmServices = ({
+  name,
+  services
+}: {
+  readonly name: string
+  readonly services: Services<LlmContext>
+}): LlmExecution =>
+  make("llm_execution", name, {
+    ...toBaseFields("llm_execution", { name }),
+    singleUse: true,
+    wrap: wrapWithServices(services),
+    services
+  })
 
 /** As {@link llmServices}, for tool calls. */
-export const toolServices = ({ name, services }: { readonly name: string; readonly services: Services<ToolCallContext> }): ToolExecution =>
-  make("tool_execution", name, { ...toBaseFields("tool_execution", { name }), singleUse: true, wrap: wrapWithServices(services), services })
+export const toolServices = ({
+  name,
+  services
+}: {
+  readonly name: string
+  readonly services: Services<ToolCallContext>
+}): ToolExecution =>
+  make("tool_execution", name, {
+    ...toBaseFields("tool_execution", { name }),
+    singleUse: true,
+    wrap: wrapWithServices(services),
+    services
+  })
 
 /** A {@link WrapModelCall}. */
-export const wrapModelCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  options: Registration & CatchOptions<Classes> & { readonly wrap: ModelCallWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+export const wrapModelCall = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>(
+  options: Registration &
+    CatchOptions<Classes> & { readonly wrap: ModelCallWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
 ): WrapModelCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
-  make("wrap_model_call", options.name, { ...toBaseFields("wrap_model_call", options), singleUse: false, wrap: eraseTypes(options.wrap) })
+  make("wrap_model_call", options.name, {
+    ...toBaseFields("wrap_model_call", options),
+    singleUse: false,
+    wrap: eraseTypes(options.wrap)
+  })
 
 /** A {@link WrapToolCall}. */
-export const wrapToolCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+export const wrapToolCall = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>(
   options: Registration & CatchOptions<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
 ): WrapToolCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails, ToolCallError>>, NoInfer<Needs>> =>
-  make("wrap_tool_call", options.name, { ...toBaseFields("wrap_tool_call", options), singleUse: false, wrap: eraseTypes(options.wrap) })
+  make("wrap_tool_call", options.name, {
+    ...toBaseFields("wrap_tool_call", options),
+    singleUse: false,
+    wrap: eraseTypes(options.wrap)
+  })
 
 /** A {@link WrapModelCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWrapper, "wrap">): WrapModelCall =>
-  make("wrap_model_call", options.name, { ...toBaseFields("wrap_model_call", options), singleUse: false, wrap: options.wrap })
+  make("wrap_model_call", options.name, {
+    ...toBaseFields("wrap_model_call", options),
+    singleUse: false,
+    wrap: options.wrap
+  })
 
 /** A {@link WrapToolCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): WrapToolCall =>
-  make("wrap_tool_call", options.name, { ...toBaseFields("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
+  make("wrap_tool_call", options.name, {
+    ...toBaseFields("wrap_tool_call", options),
+    singleUse: false,
+    wrap: options.wrap
+  })
 
 /** Name of an object whose class names it, where it has no name of its own. */
 const getEntryName = (given: object, name: string | undefined): string => name ?? given.constructor.name
 
 /**
- * Lifecycle middleware of a record or of an object of a class; its methods are shared by all runs. Throws a `ConfigError` where a
- * method is in both spellings.
+ * Lifecycle middleware of a record or of an object of a class; its methods are shared by all runs. Throws a
+ * `ConfigError` where a method is in both spellings.
  */
-export const lifecycle = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  methods: Partial<Registration> & CatchOptions<Classes> &
-    Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
+export const lifecycle = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>(
+  methods: Partial<Registration> & CatchOptions<Classes> & Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
 ): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> => {
   const name = getEntryName(methods, methods.name)
   const shared = Lifecycle.bind(name, methods)
-  return make("lifecycle", name, { ...toBaseFields("lifecycle", { name, onFailure: methods.onFailure }), state: methods.state, shared, make: () => Effect.succeed(shared) })
+  return make("lifecycle", name, {
+    ...toBaseFields("lifecycle", { name, onFailure: methods.onFailure }),
+    state: methods.state,
+    shared,
+    make: () => Effect.succeed(shared)
+  })
 }
 
-/** Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run. */
-export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  { make: factory, ...options }: Registration & CatchOptions<Classes> & {
+/**
+ * Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run.
+ */
+export const lifecyclePerRun = <
+  Caught = never,
+  Fails = never,
+  Needs = never,
+  const Classes extends ReadonlyArray<ErrorClass> = []
+>({
+  make: factory,
+  ...options
+}: Registration &
+  CatchOptions<Classes> & {
     readonly make: (
       run: Lifecycle.RunFacts
     ) =>
       | Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
       | Effect.Effect<Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>, unknown, Needs>
-  }
-): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
+  }): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
   make("lifecycle", options.name, {
     ...toBaseFields("lifecycle", options),
     state: options.state,
     shared: undefined,
     make: (run) => {
       const made = factory(run)
-      return Effect.map(Effect.isEffect(made) ? made : Effect.succeed(made), (methods) => Lifecycle.bind(options.name, methods))
+      return Effect.map(Effect.isEffect(made) ? made : Effect.succeed(made), (methods) =>
+        Lifecycle.bind(options.name, methods)
+      )
     }
   })
 
@@ -386,7 +510,15 @@ export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware
 
 export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 export type {
-  AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts, StreamPartInput
+  AfterAgentInput,
+  AfterModelInput,
+  AfterToolInput,
+  BeforeAgentInput,
+  BeforeModelInput,
+  BeforeToolInput,
+  Methods,
+  RunFacts,
+  StreamPartInput
 } from "./Lifecycle.ts"
 export { make as stateKey, type StateKey } from "./StateKey.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"

@@ -1,6 +1,6 @@
 /**
- * One wrapper around one call: the failure table of `ARCHITECTURE.md` §6. Everything that an execution middleware can do
- * (return, fail, die, be interrupted, call `next` never, once, twice or too late) ends in exactly one of its rows.
+ * One wrapper around one call: the failure table of `ARCHITECTURE.md` §6. Everything that an execution middleware can
+ * do (return, fail, die, be interrupted, call `next` never, once, twice or too late) ends in exactly one of its rows.
  *
  * **Details**
  *
@@ -18,10 +18,10 @@
  * | is interrupted with the run | interruption |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
- * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. It runs in a fiber of its own;
- * its deadline counts the time that it takes by itself, not that of the call below. One that only gives back its call of `next` has
- * nothing to run, and what lies below runs as it would without it. The request, the context and the value from
- * below are views that it cannot change, and so is what it gives to those above it.
+ * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. It runs in a fiber
+ * of its own; its deadline counts the time that it takes by itself, not that of the call below. One that only gives
+ * back its call of `next` has nothing to run, and what lies below runs as it would without it. The request, the context
+ * and the value from below are views that it cannot change, and so is what it gives to those above it.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -53,7 +53,10 @@ export interface Wrapper<Req, Options, A, Info> {
     next: Next<Req, Options, A, unknown, unknown>,
     context: Info
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
-  /** Present where it only gives services to what lies below: then it is this, outside of all wrappers, and has no fiber of its own. */
+  /**
+   * Present where it only gives services to what lies below: then it is this, outside of all wrappers, and has no fiber
+   * of its own.
+   */
   readonly services?: Services<Info> | undefined
 }
 
@@ -78,7 +81,9 @@ export interface NextInvocation {
 }
 
 /** The call of `next` whose stream the fiber looks at. */
-export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", { defaultValue: () => undefined })
+export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
+  defaultValue: () => undefined
+})
 
 /** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
 interface CallBelow<Req, Options, A> {
@@ -98,7 +103,7 @@ export const makeRefusal = (kind: Kind, name: string): Error =>
   new NextMisused(
     kind === "llm_execution" || kind === "tool_execution"
       ? `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
-        `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
+          `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
       : `${kind} middleware "${name}" called next() while its last call of it was still running: wait for that one before you repeat it`
   )
 
@@ -106,17 +111,17 @@ export const makeRefusal = (kind: Kind, name: string): Error =>
  * The defect of a wrapper that died after the call below it had failed, as an annotation on that failure: combined into
  * the cause it would hide the failure from whoever wants to catch it.
  */
-class AttachedDefect extends Context.Service<AttachedDefect, unknown>()(
-  "hermes-effect/middleware/AttachedDefect"
-) {}
+class AttachedDefect extends Context.Service<AttachedDefect, unknown>()("hermes-effect/middleware/AttachedDefect") {}
 
 /**
- * The failure of the call below of a wrapper that failed with another one, as an annotation on that other one: retries and
- * fallbacks are decided by what really happened.
+ * The failure of the call below of a wrapper that failed with another one, as an annotation on that other one: retries
+ * and fallbacks are decided by what really happened.
  */
 class Downstream extends Context.Service<Downstream, Cause.Cause<unknown>>()("hermes-effect/middleware/Downstream") {}
 
-/** The failure that a translation stands for: what failed at the bottom; undefined for a cause that translates nothing. */
+/**
+ * The failure that a translation stands for: what failed at the bottom; undefined for a cause that translates nothing.
+ */
 export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
   for (const reason of cause.reasons) {
     const below = Option.getOrUndefined(Context.getOption(Cause.reasonAnnotations(reason), Downstream))
@@ -140,9 +145,9 @@ const isNothing = (value: unknown): value is undefined | null => value === undef
 const isPassedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
   if (below === undefined || Exit.isSuccess(below)) return false
   return cause.reasons.every((reason) =>
-    below.cause.reasons.some((other) =>
-      reason === other ||
-      (Cause.isDieReason(reason) && Cause.isDieReason(other) && reason.defect === other.defect)
+    below.cause.reasons.some(
+      (other) =>
+        reason === other || (Cause.isDieReason(reason) && Cause.isDieReason(other) && reason.defect === other.defect)
     )
   )
 }
@@ -177,7 +182,12 @@ class Frame<Req, Options, A, Info> {
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
 
-  constructor(wrapper: Wrapper<Req, Options, A, Info>, request: Req, below: CallBelow<Req, Options, A>, surroundings: ChainContext) {
+  constructor(
+    wrapper: Wrapper<Req, Options, A, Info>,
+    request: Req,
+    below: CallBelow<Req, Options, A>,
+    surroundings: ChainContext
+  ) {
     this.#wrapper = wrapper
     this.#request = request
     this.#below = below
@@ -208,7 +218,7 @@ class Frame<Req, Options, A, Info> {
   }
 
   #own(): IsolatedCall.OwnTime {
-    return this.#time ??= IsolatedCall.makeOwnTime(this.#surroundings.deadline)
+    return (this.#time ??= IsolatedCall.makeOwnTime(this.#surroundings.deadline))
   }
 
   #requested(given: Req | undefined): Req {
@@ -224,13 +234,18 @@ class Frame<Req, Options, A, Info> {
     return call
   }
 
-  #call(given: Req | undefined, options: Options | undefined, caller: Fiber.Fiber<unknown, unknown>): Effect.Effect<A, unknown, unknown> {
+  #call(
+    given: Req | undefined,
+    options: Options | undefined,
+    caller: Fiber.Fiber<unknown, unknown>
+  ): Effect.Effect<A, unknown, unknown> {
     const { kind, name, singleUse } = this.#wrapper
-    if (this.#revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
+    if (this.#revoked)
+      return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
     // From within its own stream nothing would ever be over.
     if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(makeRefusal(kind, name))
     // Refused when the call that runs is over: a failure beside it would cut that one off.
-    if (this.#running) return Deferred.await(this.#refused ??= Deferred.makeUnsafe())
+    if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++
     this.#running = true
@@ -254,7 +269,8 @@ class Frame<Req, Options, A, Info> {
   readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
     this.#own().resume()
     this.#running = false
-    if (this.#refused !== undefined) Deferred.doneUnsafe(this.#refused, Effect.die(makeRefusal(this.#wrapper.kind, this.#wrapper.name)))
+    if (this.#refused !== undefined)
+      Deferred.doneUnsafe(this.#refused, Effect.die(makeRefusal(this.#wrapper.kind, this.#wrapper.name)))
     this.#refused = undefined
     // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
     if (Exit.hasInterrupts(exit)) this.#cut = exit
@@ -262,7 +278,10 @@ class Frame<Req, Options, A, Info> {
     return Effect.void
   }
 
-  #read(ended: Effect.Effect<Exit.Exit<unknown, unknown> | undefined>, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
+  #read(
+    ended: Effect.Effect<Exit.Exit<unknown, unknown> | undefined>,
+    restore: IsolatedCall.Restore
+  ): Effect.Effect<A, unknown, unknown> {
     return Effect.matchCauseEffect(ended, {
       onFailure: (cause) => {
         this.#revoked = true
@@ -270,7 +289,8 @@ class Frame<Req, Options, A, Info> {
       },
       onSuccess: (exit) => {
         this.#revoked = true
-        if (exit === undefined) return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
+        if (exit === undefined)
+          return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
         if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
         if (isNothing(exit.value)) return restore(this.#onNothing())
         // The types of wrappers are checked where they are made.
@@ -296,7 +316,9 @@ class Frame<Req, Options, A, Info> {
 
   /** The value of the wrapper: mostly the one from below, untouched. */
   #accepted(value: A): A {
-    return value === this.#shown && this.#last !== undefined && Exit.isSuccess(this.#last) ? this.#last.value : Frozen.accept(value)
+    return value === this.#shown && this.#last !== undefined && Exit.isSuccess(this.#last)
+      ? this.#last.value
+      : Frozen.accept(value)
   }
 
   /** The wrapper failed by itself. */
@@ -304,10 +326,14 @@ class Frame<Req, Options, A, Info> {
     const last = this.#last
     if (this.#wrapper.onFailure === "closed") return this.#closed(error)
     if (this.#calls === 0) {
-      return Effect.andThen(this.#report(error, "the call continues without it"), this.#below(this.#request, undefined, unwrapped))
+      return Effect.andThen(
+        this.#report(error, "the call continues without it"),
+        this.#below(this.#request, undefined, unwrapped)
+      )
     }
     if (last === undefined) return this.#closed(error)
-    if (Exit.isSuccess(last)) return Effect.andThen(this.#report(error, "the result from below is kept"), this.#standing(last.value))
+    if (Exit.isSuccess(last))
+      return Effect.andThen(this.#report(error, "the result from below is kept"), this.#standing(last.value))
     return Effect.andThen(
       this.#report(error, "the failure from below is kept"),
       Effect.failCause(Cause.annotate(last.cause, Context.make(AttachedDefect, error)))
@@ -322,7 +348,9 @@ class Frame<Req, Options, A, Info> {
 
   #onValue(value: A): Effect.Effect<A, unknown, unknown> {
     const last = this.#last
-    return last !== undefined && Exit.isSuccess(last) && last.value === value ? this.#standing(value) : Effect.succeed(value)
+    return last !== undefined && Exit.isSuccess(last) && last.value === value
+      ? this.#standing(value)
+      : Effect.succeed(value)
   }
 
   #onFailure(cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> {
@@ -338,12 +366,16 @@ class Frame<Req, Options, A, Info> {
         : Effect.failCause(Cause.annotate(cause, Context.make(Downstream, last.cause)))
     }
     if (Cause.hasInterrupts(cause)) {
-      return isPassedThrough(cause, this.#cut) ? Effect.failCause(cause) : this.#failed(new Interruption.SelfInterrupted("it"))
+      return isPassedThrough(cause, this.#cut)
+        ? Effect.failCause(cause)
+        : this.#failed(new Interruption.SelfInterrupted("it"))
     }
     if (isPassedThrough(cause, last)) {
       const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
-      return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&
-          veto.defect.message === this.#wrapper.name
+      return veto !== undefined &&
+        Cause.isDieReason(veto) &&
+        veto.defect instanceof StreamVeto &&
+        veto.defect.message === this.#wrapper.name
         ? this.#closed(veto.defect.cause)
         : Effect.failCause(cause)
     }

@@ -1,6 +1,6 @@
 /**
- * Middleware that a file can name: a definition with the Schema of its parameters, or whatever else a module exports that can be made
- * into middleware.
+ * Middleware that a file can name: a definition with the Schema of its parameters, or whatever else a module exports
+ * that can be made into middleware.
  *
  * **Details**
  *
@@ -11,8 +11,8 @@
  * | a function | calling it with the parameters, also where there are none; a promise or an Effect is waited for |
  * | middleware, or a record with lifecycle methods | itself; it takes no parameters |
  *
- * A Schema names parameters in camelCase, files name them in snake_case, and both are taken. Without a Schema the parameters come as
- * they stand in the file.
+ * A Schema names parameters in camelCase, files name them in snake_case, and both are taken. Without a Schema the
+ * parameters come as they stand in the file.
  *
  * **Example** (A module that `config.yaml` names as `./audit.ts#audit`)
  *
@@ -52,14 +52,15 @@ export interface MiddlewareDefinition<in out Params> {
   readonly name: string
   /** Keys in camelCase. */
   readonly params: Schema.Decoder<Params>
-  readonly make: (params: Params) => Middleware.Contained | Promise<Middleware.Contained> | Effect.Effect<Middleware.Contained, unknown>
+  readonly make: (
+    params: Params
+  ) => Middleware.Contained | Promise<Middleware.Contained> | Effect.Effect<Middleware.Contained, unknown>
 }
 
 /** Makes a definition. */
-export const make = <Params>(options: Omit<MiddlewareDefinition<Params>, typeof TypeId>): MiddlewareDefinition<Params> => ({
-  [TypeId]: TypeId,
-  ...options
-})
+export const make = <Params>(
+  options: Omit<MiddlewareDefinition<Params>, typeof TypeId>
+): MiddlewareDefinition<Params> => ({ [TypeId]: TypeId, ...options })
 
 /** Parameters as a file gives them. */
 export type Params = Readonly<Record<string, unknown>>
@@ -72,7 +73,8 @@ export interface Problem {
 }
 
 /** `head_lines` as `headLines`. */
-export const toCamelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+export const toCamelCase = (name: string): string =>
+  name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 const camelizeKeys = (given: unknown): unknown =>
   Predicate.isObject(given) && !Array.isArray(given)
@@ -87,32 +89,41 @@ export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Res
     Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(camelizeKeys(given ?? {})),
     ({ issue }) => {
       const [first] = format(issue).issues
-      return { path: (first?.path ?? []).map(String), message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "") }
+      return {
+        path: (first?.path ?? []).map(String),
+        message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "")
+      }
     }
   )
 
 const isDefinition = (value: unknown): value is MiddlewareDefinition<unknown> => Predicate.hasProperty(value, TypeId)
 
 const hasMethods = (value: object): boolean =>
-  Lifecycle.methodNames.some((name) => [name, Lifecycle.toSnakeCase(name)].some((key) => Predicate.isFunction(Reflect.get(value, key))))
+  Lifecycle.methodNames.some((name) =>
+    [name, Lifecycle.toSnakeCase(name)].some((key) => Predicate.isFunction(Reflect.get(value, key)))
+  )
 
-type Constructor = new(params: unknown) => object
+type Constructor = new (params: unknown) => object
 
 /** True for a class, as far as code says: by its text, or by the methods of its objects. */
 export const isClass = (value: unknown): value is Constructor => {
   if (!Predicate.isFunction(value)) return false
   const prototype: unknown = value.prototype
-  return /^class\b/.test(Function.prototype.toString.call(value)) || (Predicate.isObject(prototype) && hasMethods(prototype))
+  return (
+    /^class\b/.test(Function.prototype.toString.call(value)) || (Predicate.isObject(prototype) && hasMethods(prototype))
+  )
 }
 
-const nothing = "it is neither middleware (Middleware.lifecycle, …), nor an object with methods such as before_model,"
-  + " nor a function or class that makes one"
+const nothing =
+  "it is neither middleware (Middleware.lifecycle, …), nor an object with methods such as before_model," +
+  " nor a function or class that makes one"
 
 const toProblem = (message: string): Problem => ({ path: [], message })
 
 /** Middleware, or an object with lifecycle methods. */
 const toMiddleware = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
-  // The types of what a file brings are known to nobody: its failures are those of a run, and it has the services of none.
+  // The types of what a file brings are known to nobody: its failures are those of a run, and it has the services of
+  // none.
   if (Middleware.isMiddleware(value)) return Result.succeed(value as Middleware.Contained)
   if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(toProblem(nothing))
   const own: unknown = Reflect.get(value, "name")
@@ -144,7 +155,9 @@ const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)
-      return Effect.fail(toProblem(`it failed: ${Faults.describeError(error instanceof PlainReturn.Thrown ? error.error : error)}`))
+      return Effect.fail(
+        toProblem(`it failed: ${Faults.describeError(error instanceof PlainReturn.Thrown ? error.error : error)}`)
+      )
     })
   )
   // Code that a file names has the services of nobody.
@@ -152,8 +165,12 @@ const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
 }
 
 /** Makes middleware of an export. `name` is its name where it has none of its own. */
-export const fromExport = (exported: unknown, name: string, params: Params | undefined): Effect.Effect<Middleware.Contained, Problem> =>
-  Effect.gen(function*() {
+export const fromExport = (
+  exported: unknown,
+  name: string,
+  params: Params | undefined
+): Effect.Effect<Middleware.Contained, Problem> =>
+  Effect.gen(function* () {
     if (isDefinition(exported)) {
       const decoded = yield* Effect.fromResult(decode(exported.params, params))
       return yield* Effect.fromResult(toMiddleware(yield* callModule(() => exported.make(decoded)), exported.name))
@@ -161,9 +178,9 @@ export const fromExport = (exported: unknown, name: string, params: Params | und
     if (isClass(exported)) {
       const schema: unknown = Reflect.get(exported, "params")
       const given: unknown = Schema.isSchema(schema)
-        // A Schema whose decoding needs services cannot be told apart, and dies.
-        ? yield* Effect.fromResult(decode(schema as Schema.Decoder<unknown>, params))
-        : params ?? {}
+        ? // A Schema whose decoding needs services cannot be told apart, and dies.
+          yield* Effect.fromResult(decode(schema as Schema.Decoder<unknown>, params))
+        : (params ?? {})
       return yield* Effect.fromResult(toMiddleware(yield* callModule(() => new exported(given)), name))
     }
     if (Predicate.isFunction(exported)) {

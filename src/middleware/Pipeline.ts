@@ -71,7 +71,7 @@ export interface Outcome<Payload> {
 const noTrace: ReadonlyArray<TraceEntry> = []
 
 /** Runs the rewriters in order over one payload. `contextOf` gives each its context, with the trace so far. */
-export const run = Effect.fnUntraced(function*<Payload, Context>(
+export const run = Effect.fnUntraced(function* <Payload, Context>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
   faults: Faults,
   original: Payload,
@@ -83,7 +83,8 @@ export const run = Effect.fnUntraced(function*<Payload, Context>(
     const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(contextOf(trace))))
     const answer = yield* IsolatedCall.contain(Effect.map(rewriting, Frozen.accept), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
-        if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
+        if (Cause.hasInterrupts(cause))
+          return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = Cause.squash(cause)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"

@@ -36,10 +36,7 @@ export type Envelope = Readonly<Record<string, unknown>>
 /** A plain function of any kind. */
 export type Callback = (call: Envelope) => unknown
 
-const versions = {
-  telemetry_schema_version: observerVersion,
-  middleware_schema_version: middlewareSchemaVersion
-}
+const versions = { telemetry_schema_version: observerVersion, middleware_schema_version: middlewareSchemaVersion }
 
 const toLlmFields = (context: LlmContext): Record<string, unknown> => ({
   ...versions,
@@ -66,14 +63,15 @@ const toToolFields = (context: ToolCallContext): Record<string, unknown> => ({
   tool_call_id: context.toolCallId
 })
 
-const memoize = <A>(make: () => A): () => A => {
+const memoize = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined
   return () => (made ??= { value: make() }).value
 }
 
 /** The object of a call: its fields, and the payloads, each of which is copied when it is first read. */
 const makeEnvelope = (fields: Record<string, unknown>, payloads: Readonly<Record<string, () => unknown>>): Envelope => {
-  for (const [name, get] of Object.entries(payloads)) Object.defineProperty(fields, name, { get: memoize(get), enumerable: true })
+  for (const [name, get] of Object.entries(payloads))
+    Object.defineProperty(fields, name, { get: memoize(get), enumerable: true })
   return Object.freeze(fields)
 }
 
@@ -81,7 +79,10 @@ const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =
   Predicate.isObject(value) && !Array.isArray(value)
 
 /** The replacement under `key`, copied so that the plugin cannot change it later; a wrong shape is an error. */
-const readReplacement = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
+const readReplacement = (
+  value: unknown,
+  key: "request" | "args"
+): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
   if (value === undefined || value === null) return Pipeline.unchanged
   const replacement: unknown = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
   if (!isMapping(value) || !isMapping(replacement)) {
@@ -101,11 +102,15 @@ export const llmRequest = (options: Middleware.Registration, callback: Callback)
   Middleware.llmRequest({
     ...options,
     rewrite: (request, context) =>
-      rewriteWith(callback, "request", makeEnvelope(toLlmFields(context), {
-        original_request: () => Frozen.copy(context.originalRequest),
-        middleware_trace: () => Frozen.copy(context.trace),
-        request: () => Frozen.copy(request)
-      }))
+      rewriteWith(
+        callback,
+        "request",
+        makeEnvelope(toLlmFields(context), {
+          original_request: () => Frozen.copy(context.originalRequest),
+          middleware_trace: () => Frozen.copy(context.trace),
+          request: () => Frozen.copy(request)
+        })
+      )
   })
 
 /** A `tool_request` function. */
@@ -113,20 +118,27 @@ export const toolRequest = (options: Middleware.Registration, callback: Callback
   Middleware.toolRequest({
     ...options,
     rewrite: (args, context) =>
-      rewriteWith(callback, "args", makeEnvelope(toToolFields(context), {
-        original_args: () => Frozen.copy(context.originalArgs),
-        middleware_trace: () => Frozen.copy(context.trace),
-        args: () => Frozen.copy(args)
-      }))
+      rewriteWith(
+        callback,
+        "args",
+        makeEnvelope(toToolFields(context), {
+          original_args: () => Frozen.copy(context.originalArgs),
+          middleware_trace: () => Frozen.copy(context.trace),
+          args: () => Frozen.copy(args)
+        })
+      )
   })
 
 /** The request or arguments that a plugin passed on: its own copy means the current one. */
-const readPassedPayload = <Req extends Readonly<Record<string, unknown>>>(shown: () => Req) => (payload: unknown): Req | undefined => {
-  if (payload === undefined || payload === null || payload === shown()) return undefined
-  if (!isMapping(payload)) throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
-  // A mapping of unknown values is what both payload types are.
-  return Frozen.accept(payload) as Req
-}
+const readPassedPayload =
+  <Req extends Readonly<Record<string, unknown>>>(shown: () => Req) =>
+  (payload: unknown): Req | undefined => {
+    if (payload === undefined || payload === null || payload === shown()) return undefined
+    if (!isMapping(payload))
+      throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
+    // A mapping of unknown values is what both payload types are.
+    return Frozen.accept(payload) as Req
+  }
 
 /**
  * An `llm_execution` function. `next_call` gives the raw body of the answer, and a raw body (of the same `api_mode`) is
@@ -155,65 +167,82 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
           return known === undefined ? context.decode(value) : Effect.succeed(known)
         },
         invoke: (nextCall) =>
-          callback(makeEnvelope({ ...toLlmFields(context), next_call: nextCall }, {
-            original_request: () => Frozen.copy(context.originalRequest),
-            middleware_trace: () => Frozen.copy(context.trace),
-            request: shown
-          }))
+          callback(
+            makeEnvelope(
+              { ...toLlmFields(context), next_call: nextCall },
+              {
+                original_request: () => Frozen.copy(context.originalRequest),
+                middleware_trace: () => Frozen.copy(context.trace),
+                request: shown
+              }
+            )
+          )
       })
     }
   })
 
 /** The wrapper of a plain function around a tool call. */
-const makeToolWrap = (
-  kind: "tool_execution" | "wrap_tool_call",
-  name: string,
-  callback: Callback
-): Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>["wrap"] =>
-(next, context) => (args) => {
-  const shown = memoize((): ToolArguments => Frozen.copy(args))
-  const below = new Map<unknown, ToolOutput>()
-  return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
-    kind,
-    name,
-    next,
-    request: readPassedPayload(shown),
-    options: () => undefined,
-    show: (output) => {
-      const text = Json.toText(output.output)
-      below.set(text, output)
-      return text
-    },
-    read: (value) => {
-      if (value === undefined || value === null) return Effect.succeed(undefined)
-      return Effect.succeed(below.get(value) ?? { output: value, isFailure: false })
-    },
-    invoke: (nextCall) =>
-      callback(makeEnvelope({ ...toToolFields(context), next_call: nextCall }, {
-        original_args: () => Frozen.copy(context.originalArgs),
-        middleware_trace: () => Frozen.copy(context.trace),
-        args: shown
-      }))
-  })
-}
+const makeToolWrap =
+  (
+    kind: "tool_execution" | "wrap_tool_call",
+    name: string,
+    callback: Callback
+  ): Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>["wrap"] =>
+  (next, context) =>
+  (args) => {
+    const shown = memoize((): ToolArguments => Frozen.copy(args))
+    const below = new Map<unknown, ToolOutput>()
+    return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
+      kind,
+      name,
+      next,
+      request: readPassedPayload(shown),
+      options: () => undefined,
+      show: (output) => {
+        const text = Json.toText(output.output)
+        below.set(text, output)
+        return text
+      },
+      read: (value) => {
+        if (value === undefined || value === null) return Effect.succeed(undefined)
+        return Effect.succeed(below.get(value) ?? { output: value, isFailure: false })
+      },
+      invoke: (nextCall) =>
+        callback(
+          makeEnvelope(
+            { ...toToolFields(context), next_call: nextCall },
+            {
+              original_args: () => Frozen.copy(context.originalArgs),
+              middleware_trace: () => Frozen.copy(context.trace),
+              args: shown
+            }
+          )
+        )
+    })
+  }
 
 /** A `tool_execution` function. `next_call` gives the result as the model would read it: text. */
 export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({ ...options, wrap: makeToolWrap("tool_execution", options.name, callback) })
 
-/** A `wrap_tool_call` function: as {@link toolExecution}, around the whole call, and its `next_call` may be called again. */
+/**
+ * A `wrap_tool_call` function: as {@link toolExecution}, around the whole call, and its `next_call` may be called
+ * again.
+ */
 export const wrapToolCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapToolCall =>
   Middleware.wrapToolCallUndeclared({ ...options, wrap: makeToolWrap("wrap_tool_call", options.name, callback) })
 
 /** The parameters that a plugin passed on: members that it leaves out stay. */
-const readPassedParams = (params: Middleware.ModelCallParams, shown: () => unknown) => (payload: unknown): Middleware.ModelCallParams | undefined => {
-  if (payload === undefined || payload === null || payload === shown()) return undefined
-  if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
-    throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
+const readPassedParams =
+  (params: Middleware.ModelCallParams, shown: () => unknown) =>
+  (payload: unknown): Middleware.ModelCallParams | undefined => {
+    if (payload === undefined || payload === null || payload === shown()) return undefined
+    if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
+      throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
+    }
+    // `call` is an object, and a route that is none is refused where it is opened.
+    return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
   }
-  // `call` is an object, and a route that is none is refused where it is opened.
-  return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
-}
 
 /** The answer of a wrapper that gives a text in the model's stead. */
 const makeTextAnswer = (text: string, name: string, { primary }: Middleware.CallContext) =>
@@ -226,14 +255,18 @@ const makeTextAnswer = (text: string, name: string, { primary }: Middleware.Call
       id: undefined,
       raw: undefined
     },
-    route: route === undefined ? { provider: name, model: name, apiMode: "chat_completions", baseUrl: undefined } : Route.toInfo(route),
+    route:
+      route === undefined
+        ? { provider: name, model: name, apiMode: "chat_completions", baseUrl: undefined }
+        : Route.toInfo(route),
     attempt: 0,
     cost: Cost.included
   }))
 
 /**
- * A `wrap_model_call` function. `params` is `{ call, route }` in no provider's dialect. `next_call`, which may be called again, gives
- * the answer `{ response, route, attempt }` and takes `{ on_part }` as that of {@link llmExecution} does; it hands back such an answer, or a text in the model's stead.
+ * A `wrap_model_call` function. `params` is `{ call, route }` in no provider's dialect. `next_call`, which may be
+ * called again, gives the answer `{ response, route, attempt }` and takes `{ on_part }` as that of {@link llmExecution}
+ * does; it hands back such an answer, or a text in the model's stead.
  */
 export const wrapModelCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapModelCall =>
   Middleware.wrapModelCallUndeclared({
@@ -257,22 +290,34 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
           if (typeof value === "string") return makeTextAnswer(value, options.name, context)
           const known = answers.get(value)
           if (known !== undefined) return Effect.succeed(known)
-          if (!isMapping(value) || !isMapping(value["response"]) || !Array.isArray(value["response"]["parts"]) || !isMapping(value["route"])) {
-            throw new TypeError(`it must return what next_call() gave, or a text, got ${Json.toText(value).slice(0, 80)}`)
+          if (
+            !isMapping(value) ||
+            !isMapping(value["response"]) ||
+            !Array.isArray(value["response"]["parts"]) ||
+            !isMapping(value["route"])
+          ) {
+            throw new TypeError(
+              `it must return what next_call() gave, or a text, got ${Json.toText(value).slice(0, 80)}`
+            )
           }
           // Made of an answer from below: its members are those of one.
           return Effect.succeed(Frozen.accept(value) as unknown as Middleware.ModelAnswer)
         },
         invoke: (nextCall) =>
-          callback(makeEnvelope({
-            ...versions,
-            session_id: context.sessionId,
-            task_id: context.taskId,
-            turn_id: context.turnId,
-            platform: context.platform,
-            api_call_count: context.apiCallCount,
-            next_call: nextCall
-          }, { params: shown }))
+          callback(
+            makeEnvelope(
+              {
+                ...versions,
+                session_id: context.sessionId,
+                task_id: context.taskId,
+                turn_id: context.turnId,
+                platform: context.platform,
+                api_call_count: context.apiCallCount,
+                next_call: nextCall
+              },
+              { params: shown }
+            )
+          )
       })
     }
   })

@@ -35,7 +35,10 @@ interface LlmCall<Mode extends ApiMode> extends Ids {
   readonly original_request: RequestBody<Mode>
 }
 
-/** Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` tells the type of `request`. */
+/**
+ * Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` tells the
+ * type of `request`.
+ */
 type LlmRequestCall = { readonly [Mode in ApiMode]: LlmCall<Mode> }[ApiMode]
 
 /** Of `llm_execution`: answer what `next_call` gives, or a body of the same API. */
@@ -54,7 +57,10 @@ interface ToolExecutionCall extends ToolRequestCall {
   readonly next_call: NextCall
 }
 
-/** Of `wrap_model_call`: answer what `next_call` gives, such an answer with changes, or a text. `next_call` may be called again. */
+/**
+ * Of `wrap_model_call`: answer what `next_call` gives, such an answer with changes, or a text. `next_call` may be
+ * called again.
+ */
 interface WrapModelCallCall extends RunIds {
   readonly platform: string
   readonly api_call_count: number

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A function that ends while its `next_call` still runs (a forgotten `await`, a throw beside it) has failed: the call below is
- * waited for, and what comes from there stands. Only a veto (`ExecutionBlocked`) is one also then. A `next_call` beside one that runs
- * is refused at once.
+ * A function that ends while its `next_call` still runs (a forgotten `await`, a throw beside it) has failed: the call
+ * below is waited for, and what comes from there stands. Only a veto (`ExecutionBlocked`) is one also then. A
+ * `next_call` beside one that runs is refused at once.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -21,7 +21,10 @@ import { makeRefusal } from "./MiddlewareBoundary.ts"
 import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. Only model calls take options. */
+/**
+ * `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. Only model calls take
+ * options.
+ */
 export type NextCall = (payload?: unknown, options?: PlainParts.NextOptions) => Promise<unknown>
 
 /** One call of a plain execution function. */
@@ -47,9 +50,16 @@ const signVeto = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
     : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
 
 /** Runs a plain execution function beside an Effect `next`. */
-export const run = Effect.fnUntraced(function*<Req, Options, A>(
-  { invoke, kind, name, next, options, read, request, show }: Call<Req, Options, A>
-): Effect.fn.Return<A | undefined, unknown, unknown> {
+export const run = Effect.fnUntraced(function* <Req, Options, A>({
+  invoke,
+  kind,
+  name,
+  next,
+  options,
+  read,
+  request,
+  show
+}: Call<Req, Options, A>): Effect.fn.Return<A | undefined, unknown, unknown> {
   const fork = Effect.runForkWith(yield* Effect.context<unknown>())
   const running = new Set<Fiber.Fiber<A, unknown>>()
   let ended = false
@@ -68,8 +78,12 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
         return show(exit.value)
       }
       if (Cause.hasInterrupts(exit.cause)) {
-        // Interruption is not for plugin code to catch: its promise stays open, and the whole call ends as what lies below.
-        Deferred.doneUnsafe(interrupted, Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason))))
+        // Interruption is not for plugin code to catch: its promise stays open, and the whole call ends as what lies
+        // below.
+        Deferred.doneUnsafe(
+          interrupted,
+          Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason)))
+        )
         return new Promise<never>(() => {})
       }
       if (Cause.hasFails(exit.cause)) failure = exit.cause
@@ -92,17 +106,24 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
   /** Waits for the calls below that still run; an interruption of one is that of the whole call. */
   const quiet: Effect.Effect<void> = Effect.suspend(() =>
     Effect.flatMap(Fiber.awaitAll(running), (exits) => {
-      const cut = exits.flatMap((exit) => Exit.isFailure(exit) ? exit.cause.reasons.filter(Cause.isInterruptReason) : [])
+      const cut = exits.flatMap((exit) =>
+        Exit.isFailure(exit) ? exit.cause.reasons.filter(Cause.isInterruptReason) : []
+      )
       return cut.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(cut))
-    }))
+    })
+  )
 
   const ensureNothingRuns = (how: string): Effect.Effect<void, unknown> =>
     Effect.suspend(() => {
       ended = true
-      return running.size === 0 ? Effect.void : Effect.andThen(
-        quiet,
-        Effect.die(new Error(`it ${how} while its next_call() was still running: use \`await\` or \`return\` with it`))
-      )
+      return running.size === 0
+        ? Effect.void
+        : Effect.andThen(
+            quiet,
+            Effect.die(
+              new Error(`it ${how} while its next_call() was still running: use \`await\` or \`return\` with it`)
+            )
+          )
     })
 
   const invoked = PlainReturn.call(() => invoke(nextCall)).pipe(
@@ -110,8 +131,12 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
       onFailure: (failed): Effect.Effect<never, unknown> =>
         failed.error instanceof ExecutionBlocked
           ? Effect.andThen(quiet, translateThrown(failed))
-          : Effect.andThen(ensureNothingRuns(`failed (${Faults.describeError(failed.error)})`), Effect.suspend(() => translateThrown(failed))),
-      onSuccess: (value) => Effect.as(ensureNothingRuns(value === undefined || value === null ? "returned nothing" : "answered"), value)
+          : Effect.andThen(
+              ensureNothingRuns(`failed (${Faults.describeError(failed.error)})`),
+              Effect.suspend(() => translateThrown(failed))
+            ),
+      onSuccess: (value) =>
+        Effect.as(ensureNothingRuns(value === undefined || value === null ? "returned nothing" : "answered"), value)
     })
   )
   const value = yield* invoked.pipe(

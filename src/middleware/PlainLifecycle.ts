@@ -1,18 +1,20 @@
 /**
- * Lifecycle middleware as plain functions: an object, an object of a class, a class, or a function that makes one for each run, with
- * the methods of `Lifecycle` in either spelling.
+ * Lifecycle middleware as plain functions: an object, an object of a class, a class, or a function that makes one for
+ * each run, with the methods of `Lifecycle` in either spelling.
  *
  * **Details**
  *
- * A method before or after something gets one frozen object with the fields of its phase and the ids of the run in snake_case
- * (`tool_name`, `tool_input`, `session_id`), and gives nothing, the fields that it changes (`{ tool_input }`), or what
- * `Middleware.withModifications` gives. The parts of `stream_part` are those of `PlainParts`. `before_tool` may also give `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and
+ * A method before or after something gets one frozen object with the fields of its phase and the ids of the run in
+ * snake_case (`tool_name`, `tool_input`, `session_id`), and gives nothing, the fields that it changes
+ * (`{ tool_input }`), or what `Middleware.withModifications` gives. The parts of `stream_part` are those of
+ * `PlainParts`. `before_tool` may also give `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and
  * `wrap_tool_call` are the functions of `Plain` of that name. A class and a function are called once for each run, with
  * `{ session_id, task_id, turn_id, platform, is_child }`.
  *
  * **Gotchas**
  *
- * A returned object with a member that is no field of any phase is the method's failure. Fields of another phase are ignored.
+ * A returned object with a member that is no field of any phase is the method's failure. Fields of another phase are
+ * ignored.
  *
  * Source: `nexau.md` §1.1 to §1.3, §1.8 and §1.11.
  */
@@ -34,14 +36,25 @@ import * as PlainReturn from "./PlainReturn.ts"
 /** Copies the members of an object, each as it is when it is read, under names in snake_case. */
 const defineSnakeCaseMembers = (target: object, source: object): void => {
   for (const key of Object.keys(source)) {
-    if (key !== "run") Object.defineProperty(target, Lifecycle.toSnakeCase(key), { get: () => Reflect.get(source, key), enumerable: true, configurable: true })
+    if (key !== "run")
+      Object.defineProperty(target, Lifecycle.toSnakeCase(key), {
+        get: () => Reflect.get(source, key),
+        enumerable: true,
+        configurable: true
+      })
   }
 }
 
 /** The run of a method, without what only typed code can use. */
-const pickRunFields = ({ cwd, isChild, maxIterations, platform, sessionId, taskId, turnId }: Lifecycle.RunFacts): object => ({
-  sessionId, taskId, turnId, platform, isChild, cwd, maxIterations
-})
+const pickRunFields = ({
+  cwd,
+  isChild,
+  maxIterations,
+  platform,
+  sessionId,
+  taskId,
+  turnId
+}: Lifecycle.RunFacts): object => ({ sessionId, taskId, turnId, platform, isChild, cwd, maxIterations })
 
 /** The one object that a plain method gets. */
 const toPlainInput = (input: object): object => {
@@ -53,7 +66,15 @@ const toPlainInput = (input: object): object => {
   return Object.freeze(target)
 }
 
-const fieldNames = new Map(LifecycleStack.fieldNames.flatMap((name) => [[name, name], [Lifecycle.toSnakeCase(name), name]] as const))
+const fieldNames = new Map(
+  LifecycleStack.fieldNames.flatMap(
+    (name) =>
+      [
+        [name, name],
+        [Lifecycle.toSnakeCase(name), name]
+      ] as const
+  )
+)
 
 /** Result of a plain method in the form of a typed one. */
 const toMethodResult = (value: unknown): unknown => {
@@ -62,39 +83,59 @@ const toMethodResult = (value: unknown): unknown => {
   if (Object.hasOwn(value, "skip")) return Lifecycle.skip(value["skip"])
   return {
     _tag: "Modifications",
-    fields: Object.fromEntries(Object.entries(value).map(([key, given]) => {
-      const name = fieldNames.get(key)
-      if (name === undefined) {
-        const meant = findNearest(key, Array.from(fieldNames.keys()))
-        throw new TypeError(`it returned the unknown field "${key}"${meant === undefined ? "" : `, did you mean ${meant}?`}`)
-      }
-      return [name, given]
-    }))
+    fields: Object.fromEntries(
+      Object.entries(value).map(([key, given]) => {
+        const name = fieldNames.get(key)
+        if (name === undefined) {
+          const meant = findNearest(key, Array.from(fieldNames.keys()))
+          throw new TypeError(
+            `it returned the unknown field "${key}"${meant === undefined ? "" : `, did you mean ${meant}?`}`
+          )
+        }
+        return [name, given]
+      })
+    )
   }
 }
 
 /** The method that sees the parts of a streamed answer, as dictionaries; `parts` that it gives replace them. */
-const adaptStreamPart = (method: (input: object) => unknown) => (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
-  Effect.suspend(() => {
-    const parts = Frozen.accept(input.parts)
-    const called = PlainReturn.call(() => method(toPlainInput({ run: input.run, parts: parts.map(PlainParts.toDictionary) })))
-    return Effect.mapError(called, ({ error }) => error).pipe(
-      Effect.map((value) =>
-        Predicate.isObject(value) && Array.isArray(value["parts"]) && !Object.hasOwn(value, "_tag")
-          ? Lifecycle.withModifications({ parts: PlainParts.readAll(value["parts"], parts, input.parts) })
-          : toMethodResult(value))
-    )
-  })
+const adaptStreamPart =
+  (method: (input: object) => unknown) =>
+  (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
+    Effect.suspend(() => {
+      const parts = Frozen.accept(input.parts)
+      const called = PlainReturn.call(() =>
+        method(toPlainInput({ run: input.run, parts: parts.map(PlainParts.toDictionary) }))
+      )
+      return Effect.mapError(called, ({ error }) => error).pipe(
+        Effect.map((value) =>
+          Predicate.isObject(value) && Array.isArray(value["parts"]) && !Object.hasOwn(value, "_tag")
+            ? Lifecycle.withModifications({ parts: PlainParts.readAll(value["parts"], parts, input.parts) })
+            : toMethodResult(value)
+        )
+      )
+    })
 
 const toLifecycleMethods = (name: string, given: object): Lifecycle.BoundMethods =>
-  Object.fromEntries(Object.entries(Lifecycle.bind(name, given)).map(([key, method]): [string, unknown] => {
-    const invokeMethod: Plain.Callback = (call) => method(call)
-    if (key === "wrapModelCall") return [key, Plain.wrapModelCall({ name }, invokeMethod).run.wrap]
-    if (key === "streamPart") return [key, adaptStreamPart((input) => method(input))]
-    if (key === "wrapToolCall") return [key, Plain.wrapToolCall({ name }, invokeMethod).run.wrap]
-    return [key, (input: object) =>
-      Effect.mapError(Effect.map(PlainReturn.call(() => method(toPlainInput(input))), toMethodResult), ({ error }) => error)]
-  }))
+  Object.fromEntries(
+    Object.entries(Lifecycle.bind(name, given)).map(([key, method]): [string, unknown] => {
+      const invokeMethod: Plain.Callback = (call) => method(call)
+      if (key === "wrapModelCall") return [key, Plain.wrapModelCall({ name }, invokeMethod).run.wrap]
+      if (key === "streamPart") return [key, adaptStreamPart((input) => method(input))]
+      if (key === "wrapToolCall") return [key, Plain.wrapToolCall({ name }, invokeMethod).run.wrap]
+      return [
+        key,
+        (input: object) =>
+          Effect.mapError(
+            Effect.map(
+              PlainReturn.call(() => method(toPlainInput(input))),
+              toMethodResult
+            ),
+            ({ error }) => error
+          )
+      ]
+    })
+  )
 
 const isFactory = (given: unknown): given is (run: unknown) => unknown => Predicate.isFunction(given)
 
@@ -130,15 +171,23 @@ interface ToolFields {
 /** Plain methods in the spelling of the contract; camelCase is accepted too. */
 interface PlainMethods {
   readonly before_agent?: Method<ConversationFields>
-  readonly after_agent?: Method<ConversationFields & { readonly agent_response: string; readonly stop_reason: Lifecycle.StopReason }>
+  readonly after_agent?: Method<
+    ConversationFields & { readonly agent_response: string; readonly stop_reason: Lifecycle.StopReason }
+  >
   readonly before_model?: Method<StepFields & { readonly prompt_messages: ReadonlyArray<Prompt.Message> }>
-  readonly after_model?: Method<StepFields & { readonly original_response: string; readonly parsed_response: Lifecycle.ParsedResponse }>
+  readonly after_model?: Method<
+    StepFields & { readonly original_response: string; readonly parsed_response: Lifecycle.ParsedResponse }
+  >
   readonly before_tool?: Method<ToolFields>
   readonly stream_part?: Method<{ readonly parts: ReadonlyArray<PlainParts.PartDictionary> }>
-  readonly after_tool?: Method<ToolFields & { readonly tool_output: unknown; readonly llm_tool_output: unknown; readonly is_error: boolean }>
+  readonly after_tool?: Method<
+    ToolFields & { readonly tool_output: unknown; readonly llm_tool_output: unknown; readonly is_error: boolean }
+  >
 }
 
-type Camel<Name extends string> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest>>}` : Name
+type Camel<Name extends string> = Name extends `${infer Word}_${infer Rest}`
+  ? `${Word}${Capitalize<Camel<Rest>>}`
+  : Name
 
 type SpelledMethods = PlainMethods & { readonly [Name in keyof PlainMethods as Camel<Name>]: PlainMethods[Name] } & {
   readonly name?: string
@@ -149,11 +198,16 @@ type SpelledMethods = PlainMethods & { readonly [Name in keyof PlainMethods as C
 }
 
 /** Methods, or what makes them for each run. */
-export type PlainLifecycleSource = SpelledMethods | (new (run: RunFields) => SpelledMethods) | ((run: RunFields) => SpelledMethods | PromiseLike<SpelledMethods>)
+export type PlainLifecycleSource =
+  | SpelledMethods
+  | (new (run: RunFields) => SpelledMethods)
+  | ((run: RunFields) => SpelledMethods | PromiseLike<SpelledMethods>)
 
 /** The name that methods or their options say. */
 export const findName = (given: unknown, options: unknown): string | undefined => {
-  const named = [options, given].flatMap((value) => Predicate.isObjectKeyword(value) ? [Reflect.get(value, "name")] : [])
+  const named = [options, given].flatMap((value) =>
+    Predicate.isObjectKeyword(value) ? [Reflect.get(value, "name")] : []
+  )
   const name: unknown = named.find((value) => typeof value === "string" && value !== "")
   if (typeof name === "string") return name
   const maker: unknown = Predicate.isObject(given) ? given.constructor : undefined
@@ -161,7 +215,10 @@ export const findName = (given: unknown, options: unknown): string | undefined =
 }
 
 /** Lifecycle middleware of plain methods; throws where it has none. */
-export const make = ({ name, onFailure = "open" }: Middleware.Registration, given: unknown): Middleware.LifecycleMiddleware => {
+export const make = (
+  { name, onFailure = "open" }: Middleware.Registration,
+  given: unknown
+): Middleware.LifecycleMiddleware => {
   if (isFactory(given)) {
     return Middleware.lifecycleUndeclared({
       kind: "lifecycle",
@@ -170,7 +227,7 @@ export const make = ({ name, onFailure = "open" }: Middleware.Registration, give
       shared: undefined,
       make: (run) => {
         const facts = toPlainInput({ run })
-        return PlainReturn.call(() => MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts)).pipe(
+        return PlainReturn.call(() => (MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts))).pipe(
           Effect.mapError(({ error }) => error),
           Effect.map((made) => {
             if (!Predicate.isObject(made)) throw new TypeError("it gave no object with methods")
@@ -180,10 +237,19 @@ export const make = ({ name, onFailure = "open" }: Middleware.Registration, give
       }
     })
   }
-  if (!Predicate.isObject(given)) throw new TypeError("registerLifecycle takes an object with methods, a class or a function that makes one")
+  if (!Predicate.isObject(given))
+    throw new TypeError("registerLifecycle takes an object with methods, a class or a function that makes one")
   const shared = toLifecycleMethods(name, given)
   if (Object.keys(shared).length === 0) {
-    throw new TypeError(`registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.toSnakeCase).join(", ")}`)
+    throw new TypeError(
+      `registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.toSnakeCase).join(", ")}`
+    )
   }
-  return Middleware.lifecycleUndeclared({ kind: "lifecycle", name, onFailure, shared, make: () => Effect.succeed(shared) })
+  return Middleware.lifecycleUndeclared({
+    kind: "lifecycle",
+    name,
+    onFailure,
+    shared,
+    make: () => Effect.succeed(shared)
+  })
 }

@@ -13,8 +13,9 @@
  * | `response_metadata` | `readId`, `model` |
  * | `finish` | `reason`, `usage` |
  *
- * Each has the `metadata` of its provider besides. `on_part` gets a list of them and gives a list or one part, which go on; nothing, which
- * cuts; or `{ action: "hold" }`, see `Middleware.hold`. Parts of the last three types can be passed on or cut.
+ * Each has the `metadata` of its provider besides. `on_part` gets a list of them and gives a list or one part, which go
+ * on; nothing, which cuts; or `{ action: "hold" }`, see `Middleware.hold`. Parts of the last three types can be passed
+ * on or cut.
  *
  * Source: `hermes-contract.md` §1.2, `ARCHITECTURE.md` §6.
  */
@@ -67,7 +68,11 @@ const dictionaries = new WeakMap<StreamPart, PartDictionary>()
 export const toDictionary = (part: StreamPart): PartDictionary => {
   const known = dictionaries.get(part)
   if (known !== undefined) return known
-  const dictionary = Frozen.copy({ type: part.type.replaceAll("-", "_"), ...toPartFields(part), metadata: part.metadata })
+  const dictionary = Frozen.copy({
+    type: part.type.replaceAll("-", "_"),
+    ...toPartFields(part),
+    metadata: part.metadata
+  })
   parts.set(dictionary, part)
   dictionaries.set(part, dictionary)
   return dictionary
@@ -75,15 +80,17 @@ export const toDictionary = (part: StreamPart): PartDictionary => {
 
 const readTextField = (given: PartDictionary, field: string): string => {
   const value = given[field]
-  if (typeof value !== "string") throw new TypeError(`a ${given.type} part needs the text \`${field}\`, got ${Json.toText(given).slice(0, 80)}`)
+  if (typeof value !== "string")
+    throw new TypeError(`a ${given.type} part needs the text \`${field}\`, got ${Json.toText(given).slice(0, 80)}`)
   return value
 }
 
 const readMetadata = ({ metadata }: PartDictionary): Response.ProviderMetadata =>
   // Metadata of a provider are what it sent; another provider's or none are passed on as nothing.
-  Predicate.isObject(metadata) ? Frozen.accept(metadata) as Response.ProviderMetadata : {}
+  Predicate.isObject(metadata) ? (Frozen.accept(metadata) as Response.ProviderMetadata) : {}
 
-const isDictionary = (value: unknown): value is PartDictionary => Predicate.isObject(value) && typeof value["type"] === "string"
+const isDictionary = (value: unknown): value is PartDictionary =>
+  Predicate.isObject(value) && typeof value["type"] === "string"
 
 /** Reads a part that a plain function made; `given` are the parts that it was shown. */
 const readPart = (value: unknown, given: ReadonlyArray<StreamPart>): StreamPart => {
@@ -106,18 +113,26 @@ const readPart = (value: unknown, given: ReadonlyArray<StreamPart>): StreamPart 
     case "tool_params_delta":
       return Response.makePart(deltas[value.type], { id: readId(), delta: readTextField(value, "delta"), metadata })
     case "tool_params_start":
-      return Response.makePart("tool-params-start", { id: readId(), name: readTextField(value, "name"), providerExecuted: false, metadata })
+      return Response.makePart("tool-params-start", {
+        id: readId(),
+        name: readTextField(value, "name"),
+        providerExecuted: false,
+        metadata
+      })
     case "tool_call":
       return Response.makePart("tool-call", {
         id: readId(),
         name: readTextField(value, "name"),
         params: Frozen.accept(value["params"]),
-        providerExecuted: given.some((part) => part.type === "tool-call" && part.id === value["id"] && part.providerExecuted),
+        providerExecuted: given.some(
+          (part) => part.type === "tool-call" && part.id === value["id"] && part.providerExecuted
+        ),
         metadata
       })
     default: {
       const same = given.find(({ type }) => type.replaceAll("-", "_") === value.type)
-      if (same === undefined) throw new TypeError(`on_part cannot make a part of the type ${value.type}: pass on the one that it was given`)
+      if (same === undefined)
+        throw new TypeError(`on_part cannot make a part of the type ${value.type}: pass on the one that it was given`)
       return same
     }
   }
@@ -138,7 +153,11 @@ const deltas = {
 } as const
 
 /** Reads what `on_part` gave back; `shown` are views of `given`, by which those who take them back know them. */
-export const readAll = (value: unknown, given: ReadonlyArray<StreamPart>, shown: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
+export const readAll = (
+  value: unknown,
+  given: ReadonlyArray<StreamPart>,
+  shown: ReadonlyArray<StreamPart>
+): ReadonlyArray<StreamPart> => {
   if (value === undefined || value === null) return []
   if (Predicate.isObject(value) && value["action"] === "hold") return hold
   const kept = (Array.isArray(value) ? value : [value]).map((part) => readPart(part, given))
@@ -152,7 +171,8 @@ export const readOptions = (given: unknown): ExecuteOptions | undefined => {
   if (given === undefined || given === null) return undefined
   const onPart: unknown = Predicate.isObject(given) ? given["on_part"] : given
   if (onPart === undefined && Predicate.isObject(given) && Object.keys(given).length === 0) return undefined
-  if (!Predicate.isFunction(onPart)) throw new TypeError(`next_call() takes { on_part: function }, got ${Json.toText(given).slice(0, 80)}`)
+  if (!Predicate.isFunction(onPart))
+    throw new TypeError(`next_call() takes { on_part: function }, got ${Json.toText(given).slice(0, 80)}`)
   return {
     onPart: (shown) => {
       const given = Frozen.accept(shown)

@@ -1,6 +1,6 @@
 /**
- * The one ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled once;
- * a kind that nobody registered costs nothing, not even a function call.
+ * The one ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled
+ * once; a kind that nobody registered costs nothing, not even a function call.
  *
  * Source: `ARCHITECTURE.md` §5.
  */
@@ -36,37 +36,59 @@ export interface Stack {
 /** {@link make}; fails where two entries keep different state of a run under one key. */
 export const makeChecked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
   Effect.suspend(() => {
-    const clash = StateKey.findConflict(entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []))
+    const clash = StateKey.findConflict(entries.flatMap((entry) => (entry.kind === "lifecycle" ? [entry.run] : [])))
     return clash === undefined ? Effect.succeed(make(entries)) : Effect.fail(clash)
   })
 
-const toSurroundings = <Req, Options, A, Info>({ kind, name, services }: Wrapper<Req, Options, A, Info>): ReadonlyArray<SurroundingServices<Info>> =>
+const toSurroundings = <Req, Options, A, Info>({
+  kind,
+  name,
+  services
+}: Wrapper<Req, Options, A, Info>): ReadonlyArray<SurroundingServices<Info>> =>
   services === undefined ? [] : [{ kind, name, services }]
 
 /** Compiles a list of middleware into one stack, by kind. */
 export const make = (entries: ReadonlyArray<Any>): Stack => {
   const faults = Faults.make()
-  const methods = entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : [])
+  const methods = entries.flatMap((entry) => (entry.kind === "lifecycle" ? [entry.run] : []))
   const lifecycle = LifecycleStack.make(methods, faults)
   const getLifecycle = () => lifecycle
   return {
-    llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
-    toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),
-    llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" && entry.run.services === undefined ? [entry.run] : []),
-    toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" && entry.run.services === undefined ? [entry.run] : []),
-    llmServices: entries.flatMap(({ kind, run }) => kind === "llm_execution" ? toSurroundings(run) : []),
-    toolServices: entries.flatMap(({ kind, run }) => kind === "tool_execution" ? toSurroundings(run) : []),
+    llmRequest: entries.flatMap((entry) => (entry.kind === "llm_request" ? [entry.run] : [])),
+    toolRequest: entries.flatMap((entry) => (entry.kind === "tool_request" ? [entry.run] : [])),
+    llmExecution: entries.flatMap((entry) =>
+      entry.kind === "llm_execution" && entry.run.services === undefined ? [entry.run] : []
+    ),
+    toolExecution: entries.flatMap((entry) =>
+      entry.kind === "tool_execution" && entry.run.services === undefined ? [entry.run] : []
+    ),
+    llmServices: entries.flatMap(({ kind, run }) => (kind === "llm_execution" ? toSurroundings(run) : [])),
+    toolServices: entries.flatMap(({ kind, run }) => (kind === "tool_execution" ? toSurroundings(run) : [])),
     wrapModelCall: [
       ...entries.flatMap((entry) =>
-        entry.kind === "wrap_model_call" ? [entry.run]
-          : entry.kind === "lifecycle" ? LifecycleStack.makeLifecycleWrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(getLifecycle, entry.run, "wrapModelCall")
-          : []),
+        entry.kind === "wrap_model_call"
+          ? [entry.run]
+          : entry.kind === "lifecycle"
+            ? LifecycleStack.makeLifecycleWrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(
+                getLifecycle,
+                entry.run,
+                "wrapModelCall"
+              )
+            : []
+      ),
       ...LifecycleStack.makeStreamWrapper(getLifecycle, methods)
     ],
     wrapToolCall: entries.flatMap((entry) =>
-      entry.kind === "wrap_tool_call" ? [entry.run]
-        : entry.kind === "lifecycle" ? LifecycleStack.makeLifecycleWrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>(getLifecycle, entry.run, "wrapToolCall")
-        : []),
+      entry.kind === "wrap_tool_call"
+        ? [entry.run]
+        : entry.kind === "lifecycle"
+          ? LifecycleStack.makeLifecycleWrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>(
+              getLifecycle,
+              entry.run,
+              "wrapToolCall"
+            )
+          : []
+    ),
     lifecycle,
     faults
   }

@@ -1,6 +1,6 @@
 /**
- * Outline of a stack: its entries in order with their sources and failure policies, and the order in which each phase runs, as text and
- * as a picture.
+ * Outline of a stack: its entries in order with their sources and failure policies, and the order in which each phase
+ * runs, as text and as a picture.
  */
 import * as Lifecycle from "./Lifecycle.ts"
 import type { Any } from "./Middleware.ts"
@@ -38,13 +38,26 @@ export interface Outline {
 const listPhases = (entry: Any): ReadonlyArray<string> => {
   if (entry.kind !== "lifecycle") return [entry.kind]
   const { shared } = entry.run
-  return Lifecycle.methodNames.filter((name) => shared === undefined || shared[name] !== undefined).map(Lifecycle.toSnakeCase)
+  return Lifecycle.methodNames
+    .filter((name) => shared === undefined || shared[name] !== undefined)
+    .map(Lifecycle.toSnakeCase)
 }
 
 /** Places of a run, in the order in which they come. */
 const places = [
-  "before_agent", "before_model", "wrap_model_call", "stream_part", "llm_request", "llm_execution", "after_model",
-  "tool_request", "before_tool", "wrap_tool_call", "tool_execution", "after_tool", "after_agent"
+  "before_agent",
+  "before_model",
+  "wrap_model_call",
+  "stream_part",
+  "llm_request",
+  "llm_execution",
+  "after_model",
+  "tool_request",
+  "before_tool",
+  "wrap_tool_call",
+  "tool_execution",
+  "after_tool",
+  "after_agent"
 ] as const
 
 /** Makes the outline of entries in the order of the stack. */
@@ -66,16 +79,22 @@ const isWrapper = (phase: string): boolean => phase.startsWith("wrap_") || phase
 
 /** The outline as lines of text. */
 export const renderText = ({ phases, stack }: Outline): string => {
-  if (stack.length === 0) return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that brings it."
+  if (stack.length === 0)
+    return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that brings it."
   const width = Math.max(...stack.map(({ name }) => name.length))
   const from = Math.max(...stack.map(({ source }) => source.length))
   return [
     "Stack, outermost first:",
-    ...stack.map(({ name, onFailure, phases, source }, index) =>
-      `  ${index + 1}. ${name.padEnd(width)}  ${source.padEnd(from)}  ${onFailure === "closed" ? "fails closed" : "fails open  "}  ${phases.join(", ")}`),
+    ...stack.map(
+      ({ name, onFailure, phases, source }, index) =>
+        `  ${index + 1}. ${name.padEnd(width)}  ${source.padEnd(from)}  ${onFailure === "closed" ? "fails closed" : "fails open  "}  ${phases.join(", ")}`
+    ),
     "",
     "Order by phase:",
-    ...phases.map(({ entries, phase }) => `  ${phase}: ${isWrapper(phase) ? `${entries.join(" ( ")} ( … ${")".repeat(entries.length)}` : entries.join(" → ")}`)
+    ...phases.map(
+      ({ entries, phase }) =>
+        `  ${phase}: ${isWrapper(phase) ? `${entries.join(" ( ")} ( … ${")".repeat(entries.length)}` : entries.join(" → ")}`
+    )
   ].join("\n")
 }
 
@@ -91,7 +110,8 @@ const drawBox = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<str
 
 /** The outline as a picture: a run from top to bottom, wrappers as boxes around what they wrap. */
 export const renderPicture = ({ phases }: Outline): string => {
-  const listEntryNames = (phase: string): ReadonlyArray<string> => phases.find((one) => one.phase === phase)?.entries ?? []
+  const listEntryNames = (phase: string): ReadonlyArray<string> =>
+    phases.find((one) => one.phase === phase)?.entries ?? []
   const renderSteps = (phase: string): ReadonlyArray<string> => listEntryNames(phase).map((name) => `${phase}  ${name}`)
   const drawAround = (phase: string, inner: ReadonlyArray<string>): ReadonlyArray<string> =>
     listEntryNames(phase).reduceRight<ReadonlyArray<string>>((lines, name) => drawBox(`${phase} ${name}`, lines), inner)
@@ -99,7 +119,11 @@ export const renderPicture = ({ phases }: Outline): string => {
     ...renderSteps("before_agent"),
     ...drawBox("step", [
       ...renderSteps("before_model"),
-      ...drawAround("wrap_model_call", [...renderSteps("stream_part"), ...renderSteps("llm_request"), ...drawAround("llm_execution", ["model call"])]),
+      ...drawAround("wrap_model_call", [
+        ...renderSteps("stream_part"),
+        ...renderSteps("llm_request"),
+        ...drawAround("llm_execution", ["model call"])
+      ]),
       ...renderSteps("after_model"),
       ...drawBox("each tool call", [
         ...renderSteps("tool_request"),

@@ -1,11 +1,11 @@
 /**
- * Trajectories of the Agent Trajectory Interchange Format, version 1.7: the Schema of every object of a document, without
- * the rules between them, which `AtifCheck` has.
+ * Trajectories of the Agent Trajectory Interchange Format, version 1.7: the Schema of every object of a document,
+ * without the rules between them, which `AtifCheck` has.
  *
  * **Details**
  *
- * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what was
- * read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written. Of a later
+ * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what
+ * was read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written. Of a later
  * version {@link decodeLater} gives what this one can read.
  *
  * **Example** (Reading a trajectory)
@@ -75,9 +75,11 @@ export const SubagentRef = Schema.Struct({
   trajectory_path: Text,
   session_id: Text,
   extra: Extra
-}).check(Schema.makeFilter((ref) =>
-  ref.trajectory_id || ref.trajectory_path ? undefined : "a ref needs trajectory_id or trajectory_path"
-))
+}).check(
+  Schema.makeFilter((ref) =>
+    ref.trajectory_id || ref.trajectory_path ? undefined : "a ref needs trajectory_id or trajectory_path"
+  )
+)
 /** See {@link SubagentRef}. */
 export type SubagentRef = typeof SubagentRef.Type
 
@@ -111,9 +113,11 @@ export type Metrics = typeof Metrics.Type
 const calendar = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/u
 
 /** ISO 8601; a date alone and a time without an offset are allowed, and warned about by `AtifCheck`. */
-export const Timestamp = Schema.String.check(Schema.makeFilter((text: string) =>
-  calendar.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))) ? undefined : "an ISO 8601 time"
-))
+export const Timestamp = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    calendar.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))) ? undefined : "an ISO 8601 time"
+  )
+)
 
 /** One turn of somebody: the system, the user, the agent. */
 export const Step = Schema.Struct({
@@ -159,7 +163,7 @@ export type FinalMetrics = typeof FinalMetrics.Type
 
 /** A whole document, or the part of one that is a child's. */
 export interface Trajectory {
-  readonly schema_version: typeof versions[number]
+  readonly schema_version: (typeof versions)[number]
   readonly session_id?: string | null
   readonly trajectory_id?: string | null
   readonly agent: Agent
@@ -173,7 +177,14 @@ export interface Trajectory {
 
 /** The versions that are read. */
 export const versions = [
-  "ATIF-v1.0", "ATIF-v1.1", "ATIF-v1.2", "ATIF-v1.3", "ATIF-v1.4", "ATIF-v1.5", "ATIF-v1.6", "ATIF-v1.7"
+  "ATIF-v1.0",
+  "ATIF-v1.1",
+  "ATIF-v1.2",
+  "ATIF-v1.3",
+  "ATIF-v1.4",
+  "ATIF-v1.5",
+  "ATIF-v1.6",
+  "ATIF-v1.7"
 ] as const
 
 /** See {@link Trajectory}. */
@@ -187,12 +198,17 @@ export const Trajectory: Schema.Codec<Trajectory> = Schema.Struct({
   final_metrics: Schema.optionalKey(Schema.NullOr(FinalMetrics)),
   continued_trajectory_ref: Text,
   extra: Extra,
-  subagent_trajectories: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.suspend((): Schema.Codec<Trajectory> => Trajectory))))
+  subagent_trajectories: Schema.optionalKey(
+    Schema.NullOr(Schema.Array(Schema.suspend((): Schema.Codec<Trajectory> => Trajectory)))
+  )
 })
 
 const decodeKnown = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "ignore", errors: "all" })
 
-/** A document of a JSON value with the fields that others put into it, which stay; or everything about its form that is wrong. */
+/**
+ * A document of a JSON value with the fields that others put into it, which stay; or everything about its form that is
+ * wrong.
+ */
 export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
   // Decoding changes nothing but leaving out what it does not know.
   Result.map(decodeKnown(value), () => value as Trajectory)
@@ -215,7 +231,11 @@ export const decodeLater = (value: unknown): LaterTrajectory | undefined => {
   let unread = 0
   const dropUnreadableSteps = (one: unknown): unknown => {
     if (!Predicate.isObject(one)) return one
-    const { schema_version: given, steps, subagent_trajectories: children }: { readonly [name: string]: unknown } = { ...one }
+    const {
+      schema_version: given,
+      steps,
+      subagent_trajectories: children
+    }: { readonly [name: string]: unknown } = { ...one }
     const known: ReadonlyArray<unknown> = Array.isArray(steps) ? steps.filter(isStep) : []
     unread += Array.isArray(steps) ? steps.length - known.length : 0
     return {

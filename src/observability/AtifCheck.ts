@@ -1,11 +1,12 @@
 /**
- * Judges a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the validators of
- * the format's owners, and in the same words where they have some.
+ * Judges a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the validators
+ * of the format's owners, and in the same words where they have some.
  *
  * **Details**
  *
- * An error makes the document unfit for exchange. A warning is about what the format allows and a reader may stumble over: a
- * call without a result, a time that runs backwards, a child that nobody points to. All of them are told, errors first.
+ * An error makes the document unfit for exchange. A warning is about what the format allows and a reader may stumble
+ * over: a call without a result, a time that runs backwards, a child that nobody points to. All of them are told,
+ * errors first.
  *
  * **Example** (What is wrong with a document)
  *
@@ -65,7 +66,7 @@ export const check = (value: unknown): ReadonlyArray<Issue> => {
 /** True when a document may be exchanged. */
 export const isSound = (issues: ReadonlyArray<Issue>): boolean => issues.every(({ severity }) => severity !== "error")
 
-const joinPath = (path: string, rest: string): string => path === "" ? rest : `${path}.${rest}`
+const joinPath = (path: string, rest: string): string => (path === "" ? rest : `${path}.${rest}`)
 
 const checkTrajectory = (document: Atif.Trajectory, path: string, ids: Set<string>, say: IssueReporter): void => {
   const { subagent_trajectories: children, trajectory_id: id } = document
@@ -75,12 +76,14 @@ const checkTrajectory = (document: Atif.Trajectory, path: string, ids: Set<strin
     say("warning", "session_id", "a trajectory should name its session; versions before 1.7 must")
   }
   if (id) {
-    if (ids.has(id)) say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
+    if (ids.has(id))
+      say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
     ids.add(id)
   }
   document.steps.forEach((one, index) => {
     const where = joinPath(path, `steps[${index}]`)
-    if (one.step_id !== index + 1) say("error", `${where}.step_id`, `step ids count from 1: expected ${index + 1}, got ${one.step_id}`)
+    if (one.step_id !== index + 1)
+      say("error", `${where}.step_id`, `step ids count from 1: expected ${index + 1}, got ${one.step_id}`)
     checkStep(one, where, say)
   })
   checkTimes(document.steps, path, say)
@@ -100,7 +103,8 @@ const hasValue = (value: unknown): boolean => value !== undefined && value !== n
 const checkStep = (one: Atif.Step, path: string, say: IssueReporter): void => {
   if (one.source !== "agent") {
     for (const key of agentOnly) {
-      if (hasValue(one[key])) say("error", `${path}.${key}`, `only a step of the agent has it, not one of the ${one.source}`)
+      if (hasValue(one[key]))
+        say("error", `${path}.${key}`, `only a step of the agent has it, not one of the ${one.source}`)
     }
   }
   if (one.source === "agent" && one.llm_call_count === 0) {
@@ -118,7 +122,8 @@ const checkStep = (one: Atif.Step, path: string, say: IssueReporter): void => {
 const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
   const open = new Map<string, number>()
   one.tool_calls?.forEach(({ tool_call_id: id }, index) => {
-    if (open.has(id)) say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call of this step`)
+    if (open.has(id))
+      say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call of this step`)
     open.set(id, 0)
   })
   one.observation?.results.forEach((result, index) => {
@@ -126,7 +131,8 @@ const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
     const { content, source_call_id: id, subagent_trajectory_ref: refs } = result
     if (hasValue(id)) {
       const answers = open.get(id ?? "")
-      if (answers === undefined) say("error", `${where}.source_call_id`, `no call of this step is named ${JSON.stringify(id)}`)
+      if (answers === undefined)
+        say("error", `${where}.source_call_id`, `no call of this step is named ${JSON.stringify(id)}`)
       else if (answers > 0) say("warning", `${where}.source_call_id`, `${id} has another result`)
       open.set(id ?? "", (answers ?? 0) + 1)
     }
@@ -146,7 +152,8 @@ const checkTimes = (steps: ReadonlyArray<Atif.Step>, path: string, say: IssueRep
   steps.forEach(({ timestamp }, index) => {
     if (!timestamp) return
     const where = joinPath(path, `steps[${index}].timestamp`)
-    if (!withOffset.test(timestamp)) say("warning", where, "a time without an offset means different instants in different places")
+    if (!withOffset.test(timestamp))
+      say("warning", where, "a time without an offset means different instants in different places")
     const now = Date.parse(timestamp)
     if (now < last) say("warning", where, "it is earlier than the step before")
     last = Number.isNaN(now) ? last : now
@@ -156,7 +163,8 @@ const checkTimes = (steps: ReadonlyArray<Atif.Step>, path: string, say: IssueRep
 const checkReferences = (document: Atif.Trajectory, path: string, say: IssueReporter): void => {
   const embedded = new Set<string>()
   document.subagent_trajectories?.forEach(({ trajectory_id: id }, index) => {
-    if (id && embedded.has(id)) say("error", joinPath(path, `subagent_trajectories[${index}].trajectory_id`), `${id} is there twice`)
+    if (id && embedded.has(id))
+      say("error", joinPath(path, `subagent_trajectories[${index}].trajectory_id`), `${id} is there twice`)
     if (id) embedded.add(id)
   })
   const pointed = new Set<string>()
@@ -165,7 +173,10 @@ const checkReferences = (document: Atif.Trajectory, path: string, say: IssueRepo
       refs?.forEach(({ trajectory_id: id, trajectory_path: file }, index) => {
         if (id) pointed.add(id)
         if (id && !embedded.has(id) && !file) {
-          const where = joinPath(path, `steps[${stepIndex}].observation.results[${resultIndex}].subagent_trajectory_ref[${index}]`)
+          const where = joinPath(
+            path,
+            `steps[${stepIndex}].observation.results[${resultIndex}].subagent_trajectory_ref[${index}]`
+          )
           say("error", where, `${id} is not among the embedded trajectories`)
         }
       })
@@ -176,21 +187,32 @@ const checkReferences = (document: Atif.Trajectory, path: string, say: IssueRepo
   }
 }
 
-const checkTotals = ({ final_metrics: metrics, notes, steps }: Atif.Trajectory, path: string, say: IssueReporter): void => {
+const checkTotals = (
+  { final_metrics: metrics, notes, steps }: Atif.Trajectory,
+  path: string,
+  say: IssueReporter
+): void => {
   const total = metrics?.total_steps
   if (hasValue(total) && total !== steps.length && !notes) {
-    say("error", joinPath(path, "final_metrics.total_steps"), `there are ${steps.length} steps, not ${total}, and no notes that explain it`)
+    say(
+      "error",
+      joinPath(path, "final_metrics.total_steps"),
+      `there are ${steps.length} steps, not ${total}, and no notes that explain it`
+    )
   }
 }
 
 const listImagePaths = (content: Atif.Content | null | undefined): ReadonlyArray<string> =>
-  typeof content === "string" || !content ? [] : content.flatMap((part) => part.type === "image" ? [part.source.path] : [])
+  typeof content === "string" || !content
+    ? []
+    : content.flatMap((part) => (part.type === "image" ? [part.source.path] : []))
 
 /** The local files that a document shows, relative to its own; those with a scheme are somewhere else. */
-export const listLocalImages = (document: Atif.Trajectory): ReadonlyArray<string> => [
-  ...document.steps.flatMap((one) => [
-    ...listImagePaths(one.message),
-    ...(one.observation?.results.flatMap(({ content }) => listImagePaths(content)) ?? [])
-  ]),
-  ...(document.subagent_trajectories?.flatMap(listLocalImages) ?? [])
-].filter((path) => !/^[a-z][a-z\d+.-]*:\/\//iu.test(path))
+export const listLocalImages = (document: Atif.Trajectory): ReadonlyArray<string> =>
+  [
+    ...document.steps.flatMap((one) => [
+      ...listImagePaths(one.message),
+      ...(one.observation?.results.flatMap(({ content }) => listImagePaths(content)) ?? [])
+    ]),
+    ...(document.subagent_trajectories?.flatMap(listLocalImages) ?? [])
+  ].filter((path) => !/^[a-z][a-z\d+.-]*:\/\//iu.test(path))

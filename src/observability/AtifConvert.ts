@@ -3,17 +3,18 @@
  *
  * **Details**
  *
- * - A request makes a step of each message of the system and the user that is new in it; an answer makes one step of the
- *   agent. Attempts that failed are told in the step of the one that did not; when none did, in a step of the system.
- * - A result belongs to the step whose answer issued its call, by `tool_call_id`, whenever it arrives. A tool that no model
- *   asked for is a step of the agent with `llm_call_count` 0.
+ * - A request makes a step of each message of the system and the user that is new in it; an answer makes one step of
+ *   the agent. Attempts that failed are told in the step of the one that did not; when none did, in a step of the
+ *   system.
+ * - A result belongs to the step whose answer issued its call, by `tool_call_id`, whenever it arrives. A tool that no
+ *   model asked for is a step of the agent with `llm_call_count` 0.
  * - An agent under a tool scope is a child: its trajectory is embedded, and the result of that call points to it.
  * - A payload that nobody knows becomes a step of the system that holds it; none is lost.
  *
  * **Gotchas**
  *
- * Events must come in order of time (`Atof.parse` sorts). What is converted before a stream ends is what is known by then: a
- * call without a result yet has none.
+ * Events must come in order of time (`Atof.parse` sorts). What is converted before a stream ends is what is known by
+ * then: a call without a result yet has none.
  *
  * **Example** (The trajectories of a stream of events)
  *
@@ -36,7 +37,18 @@ import * as Message from "./atif/Message.ts"
 import * as ModelSteps from "./atif/ModelSteps.ts"
 import * as NamedMessages from "./atif/NamedMessages.ts"
 import type { AgentScope, ToolScope } from "./atif/Scope.ts"
-import { getAgent, findEnclosing, flushPending, forgetRoot, make as makeState, openAgentScope, type Options, addStep, type State, formatEventTime } from "./atif/State.ts"
+import {
+  getAgent,
+  findEnclosing,
+  flushPending,
+  forgetRoot,
+  make as makeState,
+  openAgentScope,
+  type Options,
+  addStep,
+  type State,
+  formatEventTime
+} from "./atif/State.ts"
 import * as ToolResults from "./atif/ToolResults.ts"
 import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
@@ -65,7 +77,9 @@ export interface Converter {
   readonly faults: () => ReadonlyArray<ShapeMismatch>
 }
 
-const shapes: Readonly<Record<string, { readonly start: (data: unknown) => boolean; readonly end: (data: unknown) => boolean }>> = {
+const shapes: Readonly<
+  Record<string, { readonly start: (data: unknown) => boolean; readonly end: (data: unknown) => boolean }>
+> = {
   "openai/chat-completions": {
     start: (data) => Message.readRequest(data) !== undefined,
     end: (data) => toItems(toFields(data)["choices"]).length > 0
@@ -84,20 +98,34 @@ const shapes: Readonly<Record<string, { readonly start: (data: unknown) => boole
 const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
   const name = toNonEmptyText(event.data_schema?.["name"])
   const shape = name !== undefined && Object.hasOwn(shapes, name) ? shapes[name] : undefined
-  if (shape === undefined || event.data === null || event.data === undefined || shape[event.scope_category](event.data)) return []
+  if (shape === undefined || event.data === null || event.data === undefined || shape[event.scope_category](event.data))
+    return []
   const line = Atof.findLine(event)
-  return [new ShapeMismatch({
-    uuid: event.uuid,
-    message: `${line === undefined ? event.uuid : `line ${line}`}: its data is not what ${name} has at the ${event.scope_category} of a call; it is kept as it is`
-  })]
+  return [
+    new ShapeMismatch({
+      uuid: event.uuid,
+      message: `${line === undefined ? event.uuid : `line ${line}`}: its data is not what ${name} has at the ${event.scope_category} of a call; it is kept as it is`
+    })
+  ]
 }
 
 /** Puts a child under the call that made it, or into a step of its own; an agent that nobody sent stands alone. */
-const placeChild = (event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
+const placeChild = (
+  event: Atof.Event,
+  within: ToolScope | undefined,
+  parent: AgentScope | undefined,
+  draft: Draft.Draft
+): void => {
   if (within !== undefined) within.children.push(draft)
   else if (parent !== undefined) {
     const result: Draft.Result = { callId: undefined, content: undefined, children: [draft], extra: {} }
-    addStep(parent, { source: "system", message: "", timestamp: formatEventTime(event), results: [result], extra: { event: "subagent" } })
+    addStep(parent, {
+      source: "system",
+      message: "",
+      timestamp: formatEventTime(event),
+      results: [result],
+      extra: { event: "subagent" }
+    })
   }
 }
 
@@ -108,12 +136,17 @@ const removeAnnouncedChild = (state: State, sessionId: string): void => {
   state.announced.delete(sessionId)
   const { draft, parent, within } = known
   if (within !== undefined) within.children.splice(within.children.indexOf(draft), 1)
-  else parent.draft.steps.splice(parent.draft.steps.findIndex(({ results }) => results.some(({ children }) => children.includes(draft))), 1)
+  else
+    parent.draft.steps.splice(
+      parent.draft.steps.findIndex(({ results }) => results.some(({ children }) => children.includes(draft))),
+      1
+    )
 }
 
 const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
   const named = toNonEmptyText(event.metadata?.["parent_tool_call_id"])
-  const within = findEnclosing(state, event, state.tools) ??
+  const within =
+    findEnclosing(state, event, state.tools) ??
     (named === undefined ? undefined : Array.from(state.tools.values()).findLast(({ callId }) => callId === named))
   const parent = within?.agent ?? findEnclosing(state, event, state.agents)
   const sessionId = toNonEmptyText(event.metadata?.["session_id"]) ?? event.uuid
@@ -128,7 +161,12 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   const within = findEnclosing(state, event, state.tools)
   const parent = within?.agent ?? findEnclosing(state, event, state.agents)
   const sessionId = toNonEmptyText(event.metadata?.["child_session_id"])
-  if (parent === undefined || sessionId === undefined || Array.from(state.agents.values()).some(({ draft }) => draft.sessionId === sessionId)) return
+  if (
+    parent === undefined ||
+    sessionId === undefined ||
+    Array.from(state.agents.values()).some(({ draft }) => draft.sessionId === sessionId)
+  )
+    return
   const { draft } = openAgentScope(state, { ...event, name: parent.draft.agent.name }, sessionId, parent)
   state.announced.set(sessionId, { parent, within, draft })
   placeChild(event, within, parent, draft)
@@ -138,13 +176,17 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
 const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
   const { content, message, role: given } = toFields(event.data)
   const role = toNonEmptyText(given)
-  const source = role === "user" || role === "system" ? role : role === "assistant" || role === "agent" ? "agent" : "system"
+  const source =
+    role === "user" || role === "system" ? role : role === "assistant" || role === "agent" ? "agent" : "system"
   const said = role === undefined ? undefined : Message.readContent(content ?? message)
   addStep(getAgent(state, event), {
     source: said === undefined ? "system" : source,
     message: said ?? `${what}: ${event.name}`,
     timestamp: formatEventTime(event),
-    extra: said === undefined ? { event: event.name, category: what, ...(input === null ? {} : { input }), data: event.data ?? null } : {}
+    extra:
+      said === undefined
+        ? { event: event.name, category: what, ...(input === null ? {} : { input }), data: event.data ?? null }
+        : {}
   })
 }
 
@@ -160,7 +202,11 @@ const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
   if (event.data === null || event.data === undefined) return
   const agent = getAgent(state, event)
   agent.draft.extra["opaque_root"] = event.name
-  addStep(agent, { source: event.scope_category === "start" ? "user" : "agent", message: readOpaqueText(event.data), timestamp: formatEventTime(event) })
+  addStep(agent, {
+    source: event.scope_category === "start" ? "user" : "agent",
+    message: readOpaqueText(event.data),
+    timestamp: formatEventTime(event)
+  })
 }
 
 const isBoundary = (event: Atof.ScopeEvent): boolean => event.parent_uuid === null && event.category !== "llm"
@@ -193,20 +239,30 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
   } else if (event.name === "hermes.context.rewritten") {
     const { after, before, reason, removed } = toFields(event.metadata)
     getAgent(state, event).told.rewritten.push({
-      facts: { reason: reason ?? null, before: before ?? null, after: after ?? null, ...(removed === undefined ? {} : { removed }) },
+      facts: {
+        reason: reason ?? null,
+        before: before ?? null,
+        after: after ?? null,
+        ...(removed === undefined ? {} : { removed })
+      },
       timestamp: formatEventTime(event)
     })
   } else if (event.name === "hermes.approval.response") {
-    const tool = event.parent_uuid === undefined || event.parent_uuid === null ? undefined : state.tools.get(event.parent_uuid)
+    const tool =
+      event.parent_uuid === undefined || event.parent_uuid === null ? undefined : state.tools.get(event.parent_uuid)
     const facts = toFields(event.metadata)
     const choice = toNonEmptyText(facts["choice"]) ?? "unknown"
     const decidedBy = toNonEmptyText(facts["decided_by"])
     if (tool !== undefined) tool.approval = { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) }
-  } else if (event.data !== null && event.data !== undefined && !event.name.startsWith("hermes.") && event.name !== "llm.chunk") {
+  } else if (
+    event.data !== null &&
+    event.data !== undefined &&
+    !event.name.startsWith("hermes.") &&
+    event.name !== "llm.chunk"
+  ) {
     addOpaqueStep(state, event, event.category ?? "mark")
   }
 }
-
 
 const handleScopeStart = (state: State, event: Atof.ScopeEvent): void => {
   state.parents.set(event.uuid, event.parent_uuid ?? null)
@@ -240,7 +296,8 @@ const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
   const input = state.starts.get(event.uuid)?.data ?? null
   state.starts.delete(event.uuid)
   if (isBoundary(event)) return addBoundaryStep(state, event)
-  if (input !== null || (event.data !== null && event.data !== undefined)) addOpaqueStep(state, event, event.category, input)
+  if (input !== null || (event.data !== null && event.data !== undefined))
+    addOpaqueStep(state, event, event.category, input)
 }
 
 /** A conversion that has seen nothing yet. */
@@ -253,7 +310,7 @@ export const make = (options: Options = {}): Converter => {
       if (event.category === "llm") faults.push(...findMismatches(event))
       return event.scope_category === "start" ? handleScopeStart(state, event) : handleScopeEnd(state, event)
     },
-    roots: () => Array.from(state.agents).flatMap(([uuid, { root }]) => root === undefined ? [uuid] : []),
+    roots: () => Array.from(state.agents).flatMap(([uuid, { root }]) => (root === undefined ? [uuid] : [])),
     finish: () => ToolResults.placeUnfinishedCalls(state),
     trajectory: (root) => {
       ToolResults.linkRunningDelegations(state)
@@ -264,7 +321,9 @@ export const make = (options: Options = {}): Converter => {
     },
     child: (sessionId) => {
       ToolResults.linkRunningDelegations(state)
-      const found = Array.from(state.agents.values()).findLast(({ draft, root }) => root !== undefined && draft.sessionId === sessionId)
+      const found = Array.from(state.agents.values()).findLast(
+        ({ draft, root }) => root !== undefined && draft.sessionId === sessionId
+      )
       return found === undefined ? undefined : Draft.buildTrajectory(found.draft)
     },
     forget: (root) => forgetRoot(state, root),

@@ -3,20 +3,20 @@
  *
  * **Details**
  *
- * A file is replaced whole or not at all, and only its owner can read it. What a run adds is encoded once; the file of a long
- * session is written once in {@link interval} at most, so that turns which follow each other fast do not write it each. Children stand in the file of who delegated to
- * them; in mode `all` each also has a file named by its session. A session without a step has no file. What cannot be
- * written is one warning, and the next run tries again.
+ * A file is replaced whole or not at all, and only its owner can read it. What a run adds is encoded once; the file of
+ * a long session is written once in {@link interval} at most, so that turns which follow each other fast do not write
+ * it each. Children stand in the file of who delegated to them; in mode `all` each also has a file named by its
+ * session. A session without a step has no file. What cannot be written is one warning, and the next run tries again.
  *
  * **Gotchas**
  *
- * A template must hold `{session_id}`: one that does not gets it before its ending, with a warning, so that sessions do not
- * take each other's place. Characters of an id that are none of a file name become `_`.
+ * A template must hold `{session_id}`: one that does not gets it before its ending, with a warning, so that sessions do
+ * not take each other's place. Characters of an id that are none of a file name become `_`.
  *
- * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A session that
- * goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2` before the ending,
- * `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over. So does the last file of a
- * session that was compacted name the first one of the session in which it goes on.
+ * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A
+ * session that goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2`
+ * before the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written
+ * over. So does the last file of a session that was compacted name the first one of the session in which it goes on.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  */
@@ -57,8 +57,13 @@ export const checkTemplate = (given: string): { readonly template: string; reado
   const dot = name.lastIndexOf(".")
   const fixed = name.includes("{session_id}")
     ? name
-    : dot <= 0 ? `${name}-{session_id}` : `${name.slice(0, dot)}-{session_id}${name.slice(dot)}`
-  return { template: fixed, warning: `the ATIF file name template "${given}" cannot be used, "${fixed}" is: it must be a file name with {session_id}` }
+    : dot <= 0
+      ? `${name}-{session_id}`
+      : `${name.slice(0, dot)}-{session_id}${name.slice(dot)}`
+  return {
+    template: fixed,
+    warning: `the ATIF file name template "${given}" cannot be used, "${fixed}" is: it must be a file name with {session_id}`
+  }
 }
 
 /** The name of a session's file. */
@@ -71,17 +76,23 @@ const formatSegmentName = (name: string, n: number): string => {
   return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
 }
 
-/** The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay among them. */
+/**
+ * The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay
+ * among them.
+ */
 const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined => {
   const { context_rewritten: rewritten, session_id: id } = toFields(extra?.["continues"])
   return rewritten === undefined ? undefined : toNonEmptyText(id)
 }
 
 /**
- * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one names the first of
- * the session that goes on from it.
+ * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one
+ * names the first of the session that goes on from it.
  */
-export const nameSegments = (template: string, trajectories: ReadonlyArray<Atif.Trajectory>): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
+export const nameSegments = (
+  template: string,
+  trajectories: ReadonlyArray<Atif.Trajectory>
+): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
   const counts = new Map<string, number>()
   const named = trajectories.map((trajectory) => {
     const name = formatFileName(template, trajectory.session_id ?? "unknown")
@@ -90,10 +101,15 @@ export const nameSegments = (template: string, trajectories: ReadonlyArray<Atif.
     return { first: name, n, trajectory }
   })
   return named.map(({ first, n, trajectory }) => {
-    const next = n < (counts.get(first) ?? n)
-      ? formatSegmentName(first, n + 1)
-      : named.find((other) => other.n === 1 && findContinuedSession(other.trajectory) === trajectory.session_id)?.first
-    return { name: formatSegmentName(first, n), trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next } }
+    const next =
+      n < (counts.get(first) ?? n)
+        ? formatSegmentName(first, n + 1)
+        : named.find((other) => other.n === 1 && findContinuedSession(other.trajectory) === trajectory.session_id)
+            ?.first
+    return {
+      name: formatSegmentName(first, n),
+      trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next }
+    }
   })
 }
 
@@ -121,7 +137,10 @@ const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Tr
   ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
 ]
 
-/** Milliseconds between two writes of a document of {@link shortChars} or more; a shorter one is written after every run. */
+/**
+ * Milliseconds between two writes of a document of {@link shortChars} or more; a shorter one is written after every
+ * run.
+ */
 export const interval = 1000
 
 /** Characters of a document that costs nothing to write again. */
@@ -147,7 +166,10 @@ interface DocumentState {
 
 /** Writes documents of the runs that it is told of. */
 interface Writer {
-  /** Takes entries; the result is the time in milliseconds after which it is to be called again, with none if there are none. */
+  /**
+   * Takes entries; the result is the time in milliseconds after which it is to be called again, with none if there are
+   * none.
+   */
   readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
   /** Writes what changed since the last run ended. */
   readonly close: Effect.Effect<void>
@@ -158,7 +180,7 @@ export const make = (
   options: Options,
   earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
 ): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const tree = RunTree.make()
@@ -172,17 +194,28 @@ export const make = (
     if (chosen.warning !== undefined) yield* warnOnce(chosen.warning)
 
     const catchWriteError = <A>(effect: Effect.Effect<A, PlatformError>): Effect.Effect<A | void> =>
-      Effect.catch(effect, (error) => warnOnce(`ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`))
+      Effect.catch(effect, (error) =>
+        warnOnce(
+          `ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`
+        )
+      )
 
-    const replaceFile = Effect.fnUntraced(function*(path: string, text: string) {
+    const replaceFile = Effect.fnUntraced(function* (path: string, text: string) {
       yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
       yield* fs.rename(`${path}.draft`, path)
     })
 
     /** Tells the file before that it goes on in another; one that is no trajectory of the session stays as it is. */
-    const linkContinuation = Effect.fnUntraced(function*(before: string, name: string, sessionId: string | null | undefined) {
+    const linkContinuation = Effect.fnUntraced(function* (
+      before: string,
+      name: string,
+      sessionId: string | null | undefined
+    ) {
       const text = yield* fs.readFileString(before)
-      const read = Result.flatMap(Result.fromOption(Json.parse(text), () => undefined), Atif.decode)
+      const read = Result.flatMap(
+        Result.fromOption(Json.parse(text), () => undefined),
+        Atif.decode
+      )
       if (Result.isSuccess(read) && read.success.session_id === sessionId) {
         yield* replaceFile(before, render({ ...read.success, continued_trajectory_ref: name }))
       }
@@ -190,7 +223,7 @@ export const make = (
 
     const sessions = new Map<string, DocumentState>()
     /** Files of a session that are there. */
-    const countSegments = Effect.fnUntraced(function*(name: string) {
+    const countSegments = Effect.fnUntraced(function* (name: string) {
       let count = 0
       while (yield* fs.exists(paths.join(options.directory, formatSegmentName(name, count + 1)))) count++
       return count
@@ -198,27 +231,33 @@ export const make = (
 
     /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
     const places = new Map<string, string>()
-    const writeTrajectory = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory, text: string) {
+    const writeTrajectory = Effect.fnUntraced(function* (key: string, trajectory: Atif.Trajectory, text: string) {
       const name = formatFileName(chosen.template, trajectory.session_id ?? "unknown")
       const isNew = !places.has(key)
       const n = isNew ? (yield* countSegments(name)) + 1 : 1
       const place = places.get(key) ?? formatSegmentName(name, n)
       yield* writeInDirectory(fs, options.directory, replaceFile(paths.join(options.directory, place), text))
       places.set(key, place)
-      if (n > 1) yield* linkContinuation(paths.join(options.directory, formatSegmentName(name, n - 1)), place, trajectory.session_id)
+      if (n > 1)
+        yield* linkContinuation(
+          paths.join(options.directory, formatSegmentName(name, n - 1)),
+          place,
+          trajectory.session_id
+        )
       const before = findContinuedSession(trajectory)
       if (!isNew || n > 1 || before === undefined) return
       if (sessions.has(before)) continued.set(before, place)
       const earlier = formatFileName(chosen.template, before)
       const last = yield* countSegments(earlier)
-      if (last > 0) yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
+      if (last > 0)
+        yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
     }, catchWriteError)
 
     /** File in which a session goes on, by the session before: a child in the background may end after that began. */
     const continued = new Map<string, string>()
 
     const shown = new Set<string>()
-    const writePictures = Effect.fnUntraced(function*(found: Map<string, Uint8Array>) {
+    const writePictures = Effect.fnUntraced(function* (found: Map<string, Uint8Array>) {
       for (const name of shown) found.delete(name)
       if (found.size === 0) return
       yield* fs.makeDirectory(paths.join(options.directory, "images"), { recursive: true, mode: 0o700 })
@@ -235,7 +274,7 @@ export const make = (
 
     /** Sessions of which a run ended: a document is written once, however many entries came with that. */
     const due = new Set<string>()
-    const writeDocument = Effect.fnUntraced(function*(id: string) {
+    const writeDocument = Effect.fnUntraced(function* (id: string) {
       due.delete(id)
       const session = sessions.get(id)
       const own = session?.trajectory.trajectory()
@@ -297,7 +336,7 @@ export const make = (
       }
       return session.isGivenUp && session.running.size === 0
     }
-    const addAll = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+    const addAll = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
       for (const entry of entries) {
         const { event, sessionId, turnId } = entry
         const root = findRoot(sessionId)
@@ -314,7 +353,7 @@ export const make = (
       }
     })
     return {
-      write: Effect.fnUntraced(function*(entries) {
+      write: Effect.fnUntraced(function* (entries) {
         yield* addAll(entries)
         const now = yield* Clock.currentTimeMillis
         const times: Array<number> = []
@@ -326,6 +365,11 @@ export const make = (
         return times.length === 0 ? undefined : Math.min(...times)
       }),
       close: Effect.suspend(() =>
-        Effect.forEach(Array.from(sessions).filter(([, { isChanged }]) => isChanged), ([id]) => writeDocument(id), { discard: true }))
+        Effect.forEach(
+          Array.from(sessions).filter(([, { isChanged }]) => isChanged),
+          ([id]) => writeDocument(id),
+          { discard: true }
+        )
+      )
     }
   })

@@ -1,12 +1,12 @@
 /**
- * Events of the Agent Trajectory Observability Format 0.1: what a line of such a stream holds, how one is read, and how one
- * is written.
+ * Events of the Agent Trajectory Observability Format 0.1: what a line of such a stream holds, how one is read, and how
+ * one is written.
  *
  * **Details**
  *
- * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a moment. `parent_uuid` says where in the
- * tree an event belongs, `category_profile.tool_call_id` which call of the model it answers. Readers keep keys that they do
- * not know and accept any `0.Y`; {@link decode} says of a line that it refuses why.
+ * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a moment. `parent_uuid` says where in
+ * the tree an event belongs, `category_profile.tool_call_id` which call of the model it answers. Readers keep keys that
+ * they do not know and accept any `0.Y`; {@link decode} says of a line that it refuses why.
  *
  * **Gotchas**
  *
@@ -51,9 +51,11 @@ const rfc3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/u
 /** Microseconds since the epoch, or RFC 3339 with an offset. */
 export const Timestamp = Schema.Union([
   Schema.Natural,
-  Schema.String.check(Schema.makeFilter((text: string) =>
-    rfc3339.test(text) && !Number.isNaN(Date.parse(text)) ? undefined : "an RFC 3339 time with Z or an offset"
-  ))
+  Schema.String.check(
+    Schema.makeFilter((text: string) =>
+      rfc3339.test(text) && !Number.isNaN(Date.parse(text)) ? undefined : "an RFC 3339 time with Z or an offset"
+    )
+  )
 ])
 
 const JsonObject = Schema.Record(Schema.String, Schema.Json)
@@ -73,8 +75,12 @@ const envelope = {
   category_profile: Schema.optionalKey(Schema.NullOr(Profile))
 }
 
-const findMissingSubtype = (event: { readonly category?: string | null; readonly category_profile?: Readonly<Record<string, unknown>> | null }) =>
-  event.category === "custom" && (typeof event.category_profile?.["subtype"] !== "string" || event.category_profile["subtype"] === "")
+const findMissingSubtype = (event: {
+  readonly category?: string | null
+  readonly category_profile?: Readonly<Record<string, unknown>> | null
+}) =>
+  event.category === "custom" &&
+  (typeof event.category_profile?.["subtype"] !== "string" || event.category_profile["subtype"] === "")
     ? "category_profile.subtype, which a custom category needs"
     : undefined
 
@@ -110,8 +116,10 @@ const toOneLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
 
 /** An event of an object, or why it is none. Keys that nobody knows stay. */
 export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError> => {
-  const refuseEvent = (message: string) => Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuseEvent("an event is a JSON object")
+  const refuseEvent = (message: string) =>
+    Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return refuseEvent("an event is a JSON object")
   const kind: unknown = "kind" in value ? value.kind : undefined
   if (kind !== "scope" && kind !== "mark") return refuseEvent("kind must be scope or mark")
   const decoded: Result.Result<Event, Schema.SchemaError> = kind === "scope" ? decodeScope(value) : decodeMark(value)
@@ -157,7 +165,8 @@ const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
 }
 
 /** The items of a list of messages. */
-const encodeItems = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array => encodings.get(messages) ?? messages.map(encodeRepeated).join(",")
+const encodeItems = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array =>
+  encodings.get(messages) ?? messages.map(encodeRepeated).join(",")
 
 /** Beginnings of the members of events and requests, which have few names. */
 const beginnings = new Map<string, string>()
@@ -179,7 +188,10 @@ const encodeJson = (event: Event): Parts => {
   if (typeof data !== "object" || data === null || !("messages" in data)) return [JSON.stringify(event)]
   const parts: Array<string | Uint8Array> = []
   let text = ""
-  const addMembers = <A>(fields: Readonly<Record<string, A | undefined>>, special: (name: string, value: A) => boolean): void => {
+  const addMembers = <A>(
+    fields: Readonly<Record<string, A | undefined>>,
+    special: (name: string, value: A) => boolean
+  ): void => {
     let separator = "{"
     for (const name of Object.keys(fields)) {
       const value = fields[name]
@@ -199,7 +211,9 @@ const encodeJson = (event: Event): Parts => {
     return true
   }
   const addDataMember = (name: string, value: Schema.Json): boolean =>
-    name === "messages" && Array.isArray(value) ? addCommonPart("[", encodeItems(value), "]") : name === "tools" && addCommonPart("", encodeRepeatedBytes(value), "")
+    name === "messages" && Array.isArray(value)
+      ? addCommonPart("[", encodeItems(value), "]")
+      : name === "tools" && addCommonPart("", encodeRepeatedBytes(value), "")
   addMembers(event, (name) => {
     if (name !== "data") return false
     addMembers(data, addDataMember)
@@ -210,12 +224,15 @@ const encodeJson = (event: Event): Parts => {
 
 /** A line of the stream, without its line feed. What is no valid event is refused, and nothing is written. */
 export const encode = (event: Event): Result.Result<string, AtofError> =>
-  Result.map(encodeParts(event), (parts) => parts.map((part) => typeof part === "string" ? part : decoder.decode(part)).join(""))
+  Result.map(encodeParts(event), (parts) =>
+    parts.map((part) => (typeof part === "string" ? part : decoder.decode(part))).join("")
+  )
 
 /** The same in parts: a request has the whole conversation, and none of it is copied. */
 export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   const missing = findMissingSubtype(event)
-  if (missing !== undefined) return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
+  if (missing !== undefined)
+    return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
   try {
     return Result.succeed(encodeJson(event))
   } catch (error) {
@@ -228,7 +245,10 @@ export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
 export const toMicros = (timestamp: string | number): number => {
   if (typeof timestamp === "number") return timestamp
   const fraction = /\.(\d+)/u.exec(timestamp)?.[1] ?? ""
-  return Math.floor(Date.parse(timestamp.replace(/\.\d+/u, "")) / 1000) * 1_000_000 + Number(fraction.padEnd(6, "0").slice(0, 6))
+  return (
+    Math.floor(Date.parse(timestamp.replace(/\.\d+/u, "")) / 1000) * 1_000_000 +
+    Number(fraction.padEnd(6, "0").slice(0, 6))
+  )
 }
 
 /** The second of the newest timestamp: events come in the order of time. */
@@ -237,13 +257,17 @@ let newestSecond = { second: 0, text: "1970-01-01T00:00:00" }
 /** RFC 3339 in UTC with six digits, as this runtime and Relay write it. */
 export const formatTimestamp = (micros: number): string => {
   const second = Math.floor(micros / 1_000_000)
-  if (second !== newestSecond.second) newestSecond = { second, text: new Date(second * 1000).toISOString().slice(0, 19) }
+  if (second !== newestSecond.second)
+    newestSecond = { second, text: new Date(second * 1000).toISOString().slice(0, 19) }
   return `${newestSecond.text}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
 }
 
 /** Events by instant; those of one instant as they came. */
 export const sortByTime = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
-  events.map((event) => ({ event, at: toMicros(event.timestamp) })).toSorted((a, b) => a.at - b.at).map(({ event }) => event)
+  events
+    .map((event) => ({ event, at: toMicros(event.timestamp) }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ event }) => event)
 
 /** Content of a file: its events by instant, and the lines that are none. */
 export interface Stream {
@@ -275,7 +299,9 @@ const parseLine = (line: string, number: number): Result.Result<Event, AtofError
   try {
     return decode(JSON.parse(line), number)
   } catch {
-    return Result.fail(new AtofError({ line: number, message: `line ${number}: not JSON; the file was cut or is damaged` }))
+    return Result.fail(
+      new AtofError({ line: number, message: `line ${number}: not JSON; the file was cut or is damaged` })
+    )
   }
 }
 
@@ -298,17 +324,24 @@ const checkAttributes = (event: Event): ReadonlyArray<Issue> => {
   if (event.kind === "mark") return []
   const list = event.attributes ?? []
   const isSorted = list.every((flag, index) => index === 0 || String(list[index - 1]) < flag)
-  return isSorted ? [] : [{ severity: "error", path: event.uuid, message: `${event.name}: attributes are sorted, and each is there once` }]
+  return isSorted
+    ? []
+    : [{ severity: "error", path: event.uuid, message: `${event.name}: attributes are sorted, and each is there once` }]
 }
 
 /**
- * Judges a stream: every line by itself, then the pairs and the tree that the lines make together. No issue at all is a sound one. A scope without an end is a warning: its process may have been killed.
+ * Judges a stream: every line by itself, then the pairs and the tree that the lines make together. No issue at all is a
+ * sound one. A scope without an end is a warning: its process may have been killed.
  *
  * Source: `relay-atof-atif.md` §1.5.
  */
 export const check = ({ events, faults }: Stream): ReadonlyArray<Issue> => {
-  const issues: Array<Issue> = faults.map(({ line, message }) => ({ severity: "error", path: `line ${line}`, message: message.replace(/^line \d+: /u, "") }))
-  const scopes = new Set(events.flatMap((event) => event.kind === "scope" ? [event.uuid] : []))
+  const issues: Array<Issue> = faults.map(({ line, message }) => ({
+    severity: "error",
+    path: `line ${line}`,
+    message: message.replace(/^line \d+: /u, "")
+  }))
+  const scopes = new Set(events.flatMap((event) => (event.kind === "scope" ? [event.uuid] : [])))
   const open = new Map<string, ScopeEvent>()
   const closed = new Set<string>()
   const missing = new Set<string>()
@@ -319,7 +352,8 @@ export const check = ({ events, faults }: Stream): ReadonlyArray<Issue> => {
     if (event.kind === "mark") continue
     const start = open.get(event.uuid)
     if (event.scope_category === "start") {
-      if (start !== undefined || closed.has(event.uuid)) issues.push({ severity: "error", path: event.uuid, message: `${event.name}: it has two starts` })
+      if (start !== undefined || closed.has(event.uuid))
+        issues.push({ severity: "error", path: event.uuid, message: `${event.name}: it has two starts` })
       open.set(event.uuid, event)
     } else if (start === undefined) {
       const what = closed.has(event.uuid) ? "it has two ends" : "it has an end and no start before it"
@@ -330,7 +364,9 @@ export const check = ({ events, faults }: Stream): ReadonlyArray<Issue> => {
       closed.add(event.uuid)
     }
   }
-  for (const parent of missing) issues.push({ severity: "warning", path: parent, message: "events are in a scope that is not in the stream" })
-  for (const { name, uuid } of open.values()) issues.push({ severity: "warning", path: uuid, message: `${name}: it has no end` })
+  for (const parent of missing)
+    issues.push({ severity: "warning", path: parent, message: "events are in a scope that is not in the stream" })
+  for (const { name, uuid } of open.values())
+    issues.push({ severity: "warning", path: uuid, message: `${name}: it has no end` })
   return issues.toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"))
 }

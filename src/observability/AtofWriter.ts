@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * - Whoever writes hands events in and goes on; one fiber puts them on disk, at most one write in 20 ms. When the disk is slower
- *   than the run, the run waits once {@link capacity} events are behind.
- * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the first
- *   event. Without events there is no file.
+ * - Whoever writes hands events in and goes on; one fiber puts them on disk, at most one write in 20 ms. When the disk
+ *   is slower than the run, the run waits once {@link capacity} events are behind.
+ * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the
+ *   first event. Without events there is no file.
  * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
  * - A directory that cannot be written and a full disk are one warning each; later events are tried again.
  *
  * **Gotchas**
  *
- * Several programs may append to one file: their lines stay whole, and rotation by one of them is seen by the others. Only
- * one of them should overwrite it.
+ * Several programs may append to one file: their lines stay whole, and rotation by one of them is seen by the others.
+ * Only one of them should overwrite it.
  *
  * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
  */
@@ -67,27 +67,31 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   let isBroken = false
 
   /** Tests whether the last line of the existing file lacks its line feed. */
-  const hasUnfinishedLine = Effect.fnUntraced(function*(length: number) {
+  const hasUnfinishedLine = Effect.fnUntraced(function* (length: number) {
     const file = yield* fs.open(path, { flag: "r" })
     yield* file.seek(BigInt(length - 1), "start")
     const last = yield* file.readAlloc(1)
     return Option.isSome(last) && last.value[0] !== lineFeed
   }, Effect.scoped)
 
-  const open = Effect.gen(function*() {
-    if (options.mode === "overwrite") yield* writeInDirectory(fs, options.directory, fs.writeFile(path, new Uint8Array(), { mode: 0o600 }))
+  const open = Effect.gen(function* () {
+    if (options.mode === "overwrite")
+      yield* writeInDirectory(fs, options.directory, fs.writeFile(path, new Uint8Array(), { mode: 0o600 }))
     else {
       size = yield* fs.stat(path).pipe(
         Effect.map((found) => Number(found.size)),
-        Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(0))
+        Effect.catchIf(
+          ({ reason }) => reason._tag === "NotFound",
+          () => Effect.succeed(0)
+        )
       )
       isBroken = size > 0 && (yield* hasUnfinishedLine(size))
     }
     isOpen = true
   })
 
-  const formatRotatedPath = (n: number): string => n === 0 ? path : `${path}.${n}`
-  const rotate = Effect.gen(function*() {
+  const formatRotatedPath = (n: number): string => (n === 0 ? path : `${path}.${n}`)
+  const rotate = Effect.gen(function* () {
     for (let n = maxFiles - 1; n >= 0; n--) {
       if (yield* fs.exists(formatRotatedPath(n))) yield* fs.rename(formatRotatedPath(n), formatRotatedPath(n + 1))
     }
@@ -98,7 +102,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
 
   /** Adds whole lines. What a failure left of one is ended before the next. */
   const append = (lines: Uint8Array): Effect.Effect<void, PlatformError> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       if (!isOpen) yield* open
       const bytes = isBroken ? new Uint8Array(lines.length + 1) : lines
       if (isBroken) {
@@ -123,7 +127,10 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   return { path, append }
 }
 
-/** Groups of lines that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be; lines and groups by their ends. */
+/**
+ * Groups of lines that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be;
+ * lines and groups by their ends.
+ */
 const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
   const out: Array<number> = []
   for (const end of ends) {
@@ -134,10 +141,8 @@ const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFI
 }
 
 /** A writer, for as long as the scope lives; what is handed in by then is on disk, or a warning says that it is not. */
-export const make = (
-  options: Options
-): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
-  Effect.gen(function*() {
+export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function* () {
     const file = makeFile(options, yield* FileSystem.FileSystem, yield* Path.Path)
     const deadline = yield* FlushDeadline
     const queue = yield* Queue.make<ReadonlyArray<Atof.Event>, Cause.Done>({ capacity })
@@ -149,7 +154,7 @@ export const make = (
     }
     /** Lines of a write; the fiber has one under way. */
     const lines = GrowingBytes.make()
-    const drain = Effect.gen(function*() {
+    const drain = Effect.gen(function* () {
       const batches = yield* Queue.takeAll(queue)
       const ends: Array<number> = []
       lines.clear()
@@ -171,22 +176,27 @@ export const make = (
       let from = 0
       for (const to of groupLines(ends, options.maxBytes)) {
         yield* Effect.catch(file.append(lines.slice(from, to)), (error) =>
-          warnOnce(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
+          warnOnce(
+            `ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`
+          )
+        )
         from = to
       }
     })
     const ending = yield* Deferred.make<void>()
     const paused = Effect.raceFirst(Effect.sleep(pause), Deferred.await(ending))
     // The end of the queue is how the fiber is told to stop.
-    const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(Effect.andThen(drain, paused)), "Done", () => Effect.void))
+    const worker = yield* Effect.forkScoped(
+      Effect.catchTag(Effect.forever(Effect.andThen(drain, paused)), "Done", () => Effect.void)
+    )
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => Queue.endUnsafe(queue)).pipe(
         Effect.andThen(Deferred.succeed(ending, undefined)),
         Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
-        Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warnOnce(`some ATOF events were not written to ${file.path}`))
+        Effect.flatMap((done) =>
+          Option.isSome(done) ? Effect.void : warnOnce(`some ATOF events were not written to ${file.path}`)
+        )
       )
     )
-    return {
-      write: (events) => events.length === 0 ? Effect.void : Effect.asVoid(Queue.offer(queue, events))
-    }
+    return { write: (events) => (events.length === 0 ? Effect.void : Effect.asVoid(Queue.offer(queue, events))) }
   })

@@ -8,7 +8,9 @@ const encoder = new TextEncoder()
 /** Bytes of the first buffer, and the most that {@link GrowingBytes.clear} keeps. */
 const [smallest, largest] = [4096, 4_194_304]
 
-/** Longest text that is written character by character: a call of the encoder, and the view that it needs, cost more. */
+/**
+ * Longest text that is written character by character: a call of the encoder, and the view that it needs, cost more.
+ */
 const shortText = 48
 
 /** Most bytes that a character of a text has. */

@@ -1,6 +1,6 @@
 /**
- * Texts of attributes that are lists of texts, of which later attributes have the same ones: what is made of one, such as its bytes, is
- * made once.
+ * Texts of attributes that are lists of texts, of which later attributes have the same ones: what is made of one, such
+ * as its bytes, is made once.
  *
  * Source: `ARCHITECTURE.md` §4 (run record: a step costs what is new in it).
  */
@@ -42,14 +42,19 @@ export class JoinedText {
     const last = parts.length - 1
     return last < 0
       ? this.before + this.after
-      : parts.map(({ text }, index) => `${index === 0 ? this.before : ""}${text}${index === last ? this.after : ""}`).join(",")
+      : parts
+          .map(({ text }, index) => `${index === 0 ? this.before : ""}${text}${index === last ? this.after : ""}`)
+          .join(",")
   }
 }
 
 /** Bytes before the shown ones that are kept until they are dropped all at once. */
 const maxBehind = 32_768
 
-/** Parts that grow at their end, of which the last ones are shown: each is encoded once, and shown ones are one piece of memory. */
+/**
+ * Parts that grow at their end, of which the last ones are shown: each is encoded once, and shown ones are one piece of
+ * memory.
+ */
 export interface GrowingParts {
   readonly add: (part: TextPart) => void
   readonly length: () => number
@@ -65,7 +70,7 @@ export const makeGrowingParts = (): GrowingParts => {
   let base = 0
   let ends: Array<number> = []
 
-  const findBegin = (part: number): number => part === base ? 0 : (ends[part - base - 1] ?? 0) + 1
+  const findBegin = (part: number): number => (part === base ? 0 : (ends[part - base - 1] ?? 0) + 1)
   const encodeUpTo = (to: number): void => {
     for (let index = base + ends.length; index < to; index++) {
       if (index > base) buffer.add(",")

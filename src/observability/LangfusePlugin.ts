@@ -1,16 +1,17 @@
 /**
- * Traces runs to Langfuse: turns, model calls with usage and cost, tool calls, approvals and children, grouped by session.
+ * Traces runs to Langfuse: turns, model calls with usage and cost, tool calls, approvals and children, grouped by
+ * session.
  *
  * **Details**
  *
- * The variables are those of `langfuse/LangfuseSettings`. Without keys, or with keys that are none, there is one warning and
- * nothing is traced. A host that is down or slow is one warning too; the run never waits for it, and the end of the program
- * waits a few seconds at most.
+ * The variables are those of `langfuse/LangfuseSettings`. Without keys, or with keys that are none, there is one
+ * warning and nothing is traced. A host that is down or slow is one warning too; the run never waits for it, and the
+ * end of the program waits a few seconds at most.
  *
  * **Gotchas**
  *
- * Prompts, answers, arguments and results are sent, without secrets. The system prompt and the arguments of tool calls are
- * whole; other texts are cut to `HERMES_LANGFUSE_MAX_CHARS`.
+ * Prompts, answers, arguments and results are sent, without secrets. The system prompt and the arguments of tool calls
+ * are whole; other texts are cut to `HERMES_LANGFUSE_MAX_CHARS`.
  *
  * **Example** (In an application)
  *
@@ -39,17 +40,22 @@ const details = {
 
 /** Traces with these settings; what was traced is sent when the scope is closed. */
 const startTracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
-  Effect.flatMap(Effect.promise(() => import("./langfuse/LangfuseExport.ts")), ({ make }) => make(settings))
+  Effect.flatMap(
+    Effect.promise(() => import("./langfuse/LangfuseExport.ts")),
+    ({ make }) => make(settings)
+  )
 
 /** The settings of the environment; undefined, with a warning, where they are missing or wrong. */
-export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(function*() {
-  const environment = yield* Environment
-  const beside = makeAddressGetter(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
-  const getVariable = (name: string) => name.endsWith("_KEY") ? beside(name) : environment.get(name)
-  const { settings, warnings } = LangfuseSettings.fromVariables(getVariable)
-  for (const warning of warnings) yield* Effect.logWarning(`langfuse: ${warning}`)
-  return settings
-})
+export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(
+  function* () {
+    const environment = yield* Environment
+    const beside = makeAddressGetter(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
+    const getVariable = (name: string) => (name.endsWith("_KEY") ? beside(name) : environment.get(name))
+    const { settings, warnings } = LangfuseSettings.fromVariables(getVariable)
+    for (const warning of warnings) yield* Effect.logWarning(`langfuse: ${warning}`)
+    return settings
+  }
+)
 
 /** The plugin with the settings of an application. */
 export const make = (options: LangfuseSettings.Options): Plugin.Plugin<RunRecord> =>
@@ -58,5 +64,7 @@ export const make = (options: LangfuseSettings.Options): Plugin.Plugin<RunRecord
 /** The plugin with the settings of the environment. */
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
-  build: Effect.flatMap(fromEnvironment, (settings) => Effect.as(settings === undefined ? Effect.void : startTracing(settings), {}))
+  build: Effect.flatMap(fromEnvironment, (settings) =>
+    Effect.as(settings === undefined ? Effect.void : startTracing(settings), {})
+  )
 })

@@ -1,7 +1,7 @@
 /**
- * Spans of runs that go on, made of what the run record gets, away from the runs: whoever writes the record goes on at once. All
- * exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope what was written is taken, and what is
- * still open is ended.
+ * Spans of runs that go on, made of what the run record gets, away from the runs: whoever writes the record goes on at
+ * once. All exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope what was
+ * written is taken, and what is still open is ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
  */
@@ -19,11 +19,11 @@ import * as RecordBatches from "./RecordBatches.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
 
-const findRootRun = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : findRootRun(run.child.parent)
+const findRootRun = (run: RunTree.Run): RunTree.Run => (run.child === undefined ? run : findRootRun(run.child.parent))
 
 /**
- * Receives spans: `openSpan` in the order in which they begin, a parent before what is in it; `closeSpan` each once. Of one that began before the
- * sink was there it gets the end alone.
+ * Receives spans: `openSpan` in the order in which they begin, a parent before what is in it; `closeSpan` each once. Of
+ * one that began before the sink was there it gets the end alone.
  */
 export interface Sink {
   readonly open?: ((head: RunSpans.SpanHead) => void) | undefined
@@ -37,7 +37,10 @@ export interface LiveSpanTree {
   readonly remember: (entries: ReadonlyArray<Entry>) => void
   /** Tests whether a run of the session is in the tree, and so its messages. */
   readonly knows: (sessionId: string) => boolean
-  /** Makes spans for a sink from now on. The result stops that: it ends everything that is open, at a time in epoch milliseconds. */
+  /**
+   * Makes spans for a sink from now on. The result stops that: it ends everything that is open, at a time in epoch
+   * milliseconds.
+   */
   readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
 }
 
@@ -138,7 +141,12 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
       for (const root of tree.roots.slice()) {
         if (idle.get(root.sessionId) !== root && isOver(root)) retireRun(root)
         // Side tasks of a run that is no longer in the tree.
-        else if (root.start === undefined && root.steps.length === 0 && root.sideTasks.every(({ end }) => end !== undefined)) tree.forget(root)
+        else if (
+          root.start === undefined &&
+          root.steps.length === 0 &&
+          root.sideTasks.every(({ end }) => end !== undefined)
+        )
+          tree.forget(root)
       }
     },
     remember: (entries) => entries.forEach(tree.remember),
@@ -180,7 +188,9 @@ interface SpanFollower {
 }
 
 /** Follows a record until the scope closes. */
-const followRecord = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<SpanFollower, never, RunRecord | Scope.Scope> {
+const followRecord = Effect.fnUntraced(function* (
+  record: Service
+): Effect.fn.Return<SpanFollower, never, RunRecord | Scope.Scope> {
   const batches = yield* RecordBatches.ofRecord
   const failures: Array<unknown> = []
   const live = make((error) => void failures.push(error))
@@ -191,19 +201,32 @@ const followRecord = Effect.fnUntraced(function*(record: Service): Effect.fn.Ret
   const recallSession = ({ sessionId }: Entry): Effect.Effect<void> =>
     Stream.runCollect(record.read({ sessionId, kinds: ["MessageAppended", "ToolsOffered"] })).pipe(
       Effect.map(live.remember),
-      Effect.catch((error) => Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`))
+      Effect.catch((error) =>
+        Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`)
+      )
     )
-  const takeEntries = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+  const takeEntries = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
     if (readers > 0) {
       for (const entry of entries) {
-        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId)) yield* recallSession(entry)
+        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId))
+          yield* recallSession(entry)
       }
     }
     live.add(entries)
   })
-  const work = Effect.flatMap(Queue.takeAll(queue), (waiting) => Effect.forEach(waiting, (one) => one, { discard: true })).pipe(
-    Effect.andThen(Effect.suspend(() =>
-      failures.length === 0 ? Effect.void : Effect.logWarning("An exporter of spans failed; what it makes of these entries is missing.", failures.splice(0)[0])))
+  const work = Effect.flatMap(Queue.takeAll(queue), (waiting) =>
+    Effect.forEach(waiting, (one) => one, { discard: true })
+  ).pipe(
+    Effect.andThen(
+      Effect.suspend(() =>
+        failures.length === 0
+          ? Effect.void
+          : Effect.logWarning(
+              "An exporter of spans failed; what it makes of these entries is missing.",
+              failures.splice(0)[0]
+            )
+      )
+    )
   )
   yield* Effect.forkScoped(Effect.catchTag(Effect.forever(work), "Done", () => Effect.void))
   yield* Effect.addFinalizer(() => Effect.sync(() => Queue.endUnsafe(queue)))
@@ -211,31 +234,36 @@ const followRecord = Effect.fnUntraced(function*(record: Service): Effect.fn.Ret
 
   return {
     show: (view, sink, needsMessages) =>
-      Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => {
-          if (needsMessages) readers++
-          return live.show(view, sink)
-        }),
-        (stop) =>
-          Effect.gen(function*() {
-            const stopped = yield* Deferred.make<void>()
-            // Behind the entries that were written so far.
-            yield* batches.flush
-            yield* Queue.offer(queue, Effect.flatMap(Clock.currentTimeMillis, (at) => {
-              stop(at)
-              return Effect.asVoid(Deferred.succeed(stopped, undefined))
-            }))
-            yield* Deferred.await(stopped)
-            if (needsMessages) readers--
-          })
-      ))
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            if (needsMessages) readers++
+            return live.show(view, sink)
+          }),
+          (stop) =>
+            Effect.gen(function* () {
+              const stopped = yield* Deferred.make<void>()
+              // Behind the entries that were written so far.
+              yield* batches.flush
+              yield* Queue.offer(
+                queue,
+                Effect.flatMap(Clock.currentTimeMillis, (at) => {
+                  stop(at)
+                  return Effect.asVoid(Deferred.succeed(stopped, undefined))
+                })
+              )
+              yield* Deferred.await(stopped)
+              if (needsMessages) readers--
+            })
+        )
+      )
   }
 })
 
 /** Followers of records, which end with the last one that uses them. */
 const followers = new WeakMap<Service, RcRef.RcRef<SpanFollower>>()
 
-const getFollower = Effect.fnUntraced(function*(record: Service) {
+const getFollower = Effect.fnUntraced(function* (record: Service) {
   // The reference ends its content itself, and goes with the record.
   const made = yield* Effect.provideService(
     RcRef.make({ acquire: Effect.provideService(followRecord(record), RunRecord, record) }),
@@ -248,8 +276,8 @@ const getFollower = Effect.fnUntraced(function*(record: Service) {
 })
 
 /**
- * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true where the view shows what a
- * model was sent: a session that goes on is then read from the record once.
+ * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true where the view shows
+ * what a model was sent: a session that goes on is then read from the record once.
  */
 export const listen = (
   view: RunSpans.View,
@@ -262,14 +290,17 @@ export const listen = (
 const targets = new WeakMap<Service, Set<string>>()
 
 /**
- * Takes a target for the scope. False, with a warning, where an exporter of the same runs has it or has one that excludes it: spans
- * would be there twice, and what happens in a call could be in one of the two only.
+ * Takes a target for the scope. False, with a warning, where an exporter of the same runs has it or has one that
+ * excludes it: spans would be there twice, and what happens in a call could be in one of the two only.
  */
 export const claimTarget = (
   target: string,
-  { excludes = (other) => other === target, remedy }: { readonly excludes?: (other: string) => boolean; readonly remedy: string }
+  {
+    excludes = (other) => other === target,
+    remedy
+  }: { readonly excludes?: (other: string) => boolean; readonly remedy: string }
 ): Effect.Effect<boolean, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const record = yield* RunRecord
     const taken = targets.get(record) ?? new Set()
     targets.set(record, taken)
@@ -277,6 +308,9 @@ export const claimTarget = (
       yield* Effect.logWarning(`Two plugins would export the same spans; they are exported once: ${remedy}`)
       return false
     }
-    yield* Effect.acquireRelease(Effect.sync(() => void taken.add(target)), () => Effect.sync(() => taken.delete(target)))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => void taken.add(target)),
+      () => Effect.sync(() => taken.delete(target))
+    )
     return true
   })

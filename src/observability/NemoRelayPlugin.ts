@@ -1,6 +1,7 @@
 /**
- * NeMo Relay as a plugin: sessions, turns, model calls, tool calls, approvals and children as Relay's scopes and marks, the
- * components of a `plugins.toml` while sessions need them, and, where one of those is adaptive, calls that Relay executes.
+ * NeMo Relay as a plugin: sessions, turns, model calls, tool calls, approvals and children as Relay's scopes and marks,
+ * the components of a `plugins.toml` while sessions need them, and, where one of those is adaptive, calls that Relay
+ * executes.
  *
  * **Details**
  *
@@ -8,13 +9,14 @@
  * library or without it. An exporter that the `plugins.toml` has takes the place of ours, each for itself, while its
  * components are on; when they cannot be turned on, ours write.
  *
- * The library is told events of the run record, whole and without secrets, at the record's instants. Without an adaptive
- * component nothing wraps calls; with one, calls that the library executes are told by it alone, at its own instants.
+ * The library is told events of the run record, whole and without secrets, at the record's instants. Without an
+ * adaptive component nothing wraps calls; with one, calls that the library executes are told by it alone, at its own
+ * instants.
  *
  * **Gotchas**
  *
- * `observability/trace` writes the same files: enable one of the two, else they are written once and a warning says so. A
- * `plugins.toml` is read once, when the plugin is loaded.
+ * `observability/trace` writes the same files: enable one of the two, else they are written once and a warning says so.
+ * A `plugins.toml` is read once, when the plugin is loaded.
  *
  * **Example** (In an application)
  *
@@ -70,11 +72,17 @@ const isRoot = (event: Event, end: "start" | "end"): boolean =>
 type WarningReporter = (message: string) => Effect.Effect<void>
 
 /** The components of a configuration; none where there is no configuration, or none that can be used. */
-const loadComponents = Effect.fnUntraced(function*(library: Library.Library, file: string | undefined, tell: WarningReporter) {
+const loadComponents = Effect.fnUntraced(function* (
+  library: Library.Library,
+  file: string | undefined,
+  tell: WarningReporter
+) {
   if (file === undefined) return undefined
   const read = yield* Effect.result(PluginsToml.read(file))
   if (Result.isFailure(read)) {
-    yield* tell(`${read.failure.message}; the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`)
+    yield* tell(
+      `${read.failure.message}; the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
+    )
     return undefined
   }
   yield* Effect.forEach(read.success.warnings, tell, { discard: true })
@@ -82,23 +90,34 @@ const loadComponents = Effect.fnUntraced(function*(library: Library.Library, fil
   return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
 })
 
-const openWithLibrary = Effect.fnUntraced(function*(library: Library.Library, { pluginsToml, trace }: Settings, tell: WarningReporter) {
+const openWithLibrary = Effect.fnUntraced(function* (
+  library: Library.Library,
+  { pluginsToml, trace }: Settings,
+  tell: WarningReporter
+) {
   const found = yield* loadComponents(library, pluginsToml, tell)
   const activation = found?.activation
   const spans = Spans.make(library)
   const describeManaged = (): Spans.ManagedCalls => {
     const isOn = activation?.active()?.mode !== undefined
-    return { llm: isOn && library.llmCallExecuteAsync !== undefined, tool: isOn && library.toolCallExecuteAsync !== undefined }
+    return {
+      llm: isOn && library.llmCallExecuteAsync !== undefined,
+      tool: isOn && library.toolCallExecuteAsync !== undefined
+    }
   }
 
-  /** Sessions that are open and nobody's child: a child may outlive its parent's session, and needs no components for itself. */
+  /**
+   * Sessions that are open and nobody's child: a child may outlive its parent's session, and needs no components for
+   * itself.
+   */
   const roots = new Set<string>()
-  const playEvent = Effect.fnUntraced(function*(event: Event) {
+  const playEvent = Effect.fnUntraced(function* (event: Event) {
     if (isRoot(event, "start")) {
       if (activation !== undefined && roots.size === 0) yield* activation.on(toNonEmptyText(event.metadata?.["model"]))
       roots.add(event.uuid)
     }
-    for (const error of spans.play(event, describeManaged())) yield* tell(`NeMo Relay refused an event: ${describeError(error)}`)
+    for (const error of spans.play(event, describeManaged()))
+      yield* tell(`NeMo Relay refused an event: ${describeError(error)}`)
     if (!isRoot(event, "end") || !roots.delete(event.uuid) || roots.size > 0) return
     spans.clear()
     if (activation !== undefined) yield* activation.off
@@ -106,11 +125,12 @@ const openWithLibrary = Effect.fnUntraced(function*(library: Library.Library, { 
   const passed = new Set<Listener>()
   // Closed in the opposite order: what is passed on at the end is written.
   yield* TracePlugin.openExporters(trace, {
-    taken: {
-      atof: () => activation?.owner()?.hasAtof === true,
-      atif: () => activation?.owner()?.hasAtif === true
-    },
-    listen: (listener) => Effect.acquireRelease(Effect.sync(() => void passed.add(listener)), () => Effect.sync(() => passed.delete(listener)))
+    taken: { atof: () => activation?.owner()?.hasAtof === true, atif: () => activation?.owner()?.hasAtif === true },
+    listen: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void passed.add(listener)),
+        () => Effect.sync(() => passed.delete(listener))
+      )
   })
   const feed = yield* RecordFeed.open({
     agent: trace.agent,
@@ -120,18 +140,21 @@ const openWithLibrary = Effect.fnUntraced(function*(library: Library.Library, { 
   })
   /** Runs whose beginning was played before their first call, by agent: what the library executes comes after it. */
   const begun = new WeakMap<Spans.Agent, string>()
-  const middleware = found?.document.mode === undefined ? [] : RelayMiddleware.make({
-    library,
-    executed: ({ sessionId, turnId }, callId, result) => spans.executed(sessionId, turnId, callId, result),
-    at: Effect.fnUntraced(function*(kind, { sessionId, turnId }) {
-      const known = spans.agent(sessionId)
-      if (known === undefined || begun.get(known) !== turnId) yield* feed.catchUp
-      const agent = spans.agent(sessionId)
-      if (agent !== undefined) begun.set(agent, turnId)
-      const mode = activation?.active()?.mode
-      return agent === undefined || mode === undefined || !describeManaged()[kind] ? undefined : { agent, mode }
-    })
-  })
+  const middleware =
+    found?.document.mode === undefined
+      ? []
+      : RelayMiddleware.make({
+          library,
+          executed: ({ sessionId, turnId }, callId, result) => spans.executed(sessionId, turnId, callId, result),
+          at: Effect.fnUntraced(function* (kind, { sessionId, turnId }) {
+            const known = spans.agent(sessionId)
+            if (known === undefined || begun.get(known) !== turnId) yield* feed.catchUp
+            const agent = spans.agent(sessionId)
+            if (agent !== undefined) begun.set(agent, turnId)
+            const mode = activation?.active()?.mode
+            return agent === undefined || mode === undefined || !describeManaged()[kind] ? undefined : { agent, mode }
+          })
+        })
   return { middleware }
 })
 
@@ -140,13 +163,15 @@ export const open = (
   settings: Settings,
   load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
 ): Effect.Effect<Parts, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const tell = Activation.makeWarner()
     const library = yield* Effect.result(load)
     if (Result.isSuccess(library)) return yield* openWithLibrary(library.success, settings, tell)
-    yield* tell(`${library.failure.message}; files that HERMES_NEMO_RELAY_* ask for are written without it${
-      settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
-    }`)
+    yield* tell(
+      `${library.failure.message}; files that HERMES_NEMO_RELAY_* ask for are written without it${
+        settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
+      }`
+    )
     yield* TracePlugin.openExporters(settings.trace)
     return { middleware: [] }
   })
@@ -163,5 +188,6 @@ export const make = (settings: Settings) => Plugin.make({ ...details, build: ope
 export const plugin = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ get }) =>
-    open({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.readPluginsTomlPath(get) }))
+    open({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.readPluginsTomlPath(get) })
+  )
 })

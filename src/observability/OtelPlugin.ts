@@ -1,17 +1,18 @@
 /**
- * Exports traces, metrics and logs of runs over OTLP, as the standard variables `OTEL_*` say (see `otel/OtelSettings`). For
- * an application that exports its own, see `Telemetry`.
+ * Exports traces, metrics and logs of runs over OTLP, as the standard variables `OTEL_*` say (see `otel/OtelSettings`).
+ * For an application that exports its own, see `Telemetry`.
  *
  * **Details**
  *
- * Runs are under the span that they are run in, or in the trace that `TRACEPARENT` names. Tool calls hand their trace on to
- * MCP servers and child processes.
+ * Runs are under the span that they are run in, or in the trace that `TRACEPARENT` names. Tool calls hand their trace
+ * on to MCP servers and child processes.
  *
  * **Gotchas**
  *
- * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is
- * `true`, without secrets. A message is whole in the span of the first model call that was sent it; later calls repeat the newest
- * 32,768 characters of the conversation and say in `hermes.input.omitted_messages` how many messages came before those.
+ * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`
+ * is `true`, without secrets. A message is whole in the span of the first model call that was sent it; later calls
+ * repeat the newest 32,768 characters of the conversation and say in `hermes.input.omitted_messages` how many messages
+ * came before those.
  *
  * **Example** (In an application)
  *
@@ -44,8 +45,11 @@ import * as Telemetry from "./Telemetry.ts"
 const agentName = "hermes"
 
 /** The span that a run was started in, as the record has it. */
-const readParentSpan = ({ start }: { readonly start: Partial<TraceContext.Carrier> | undefined }): Tracer.AnySpan | undefined =>
-  TraceContext.parse(start?.traceparent, start?.tracestate)
+const readParentSpan = ({
+  start
+}: {
+  readonly start: Partial<TraceContext.Carrier> | undefined
+}): Tracer.AnySpan | undefined => TraceContext.parse(start?.traceparent, start?.tracestate)
 
 /** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
 const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
@@ -69,8 +73,10 @@ const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
     return { ...resolveTrace(above, run.turnId), parentSpanId: above?.spanId }
   }
   const places: Telemetry.Places = {
-    attempt: (context, { turnId }, { apiRequestId }) => makePlaceSpan(context, turnId, RunSpans.makeAttemptSpanId(apiRequestId)),
-    call: (context, { turnId }, { apiRequestId, toolCallId }) => makePlaceSpan(context, turnId, RunSpans.makeCallSpanId(apiRequestId, toolCallId))
+    attempt: (context, { turnId }, { apiRequestId }) =>
+      makePlaceSpan(context, turnId, RunSpans.makeAttemptSpanId(apiRequestId)),
+    call: (context, { turnId }, { apiRequestId, toolCallId }) =>
+      makePlaceSpan(context, turnId, RunSpans.makeCallSpanId(apiRequestId, toolCallId))
   }
   return { trace: resolveRunTrace, places }
 }
@@ -85,7 +91,11 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   return {
     ...whole,
     attributes: (node, outcome, tree) =>
-      Object.fromEntries(Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) => value === undefined ? [] : [[name, cutValue(value)]]))
+      Object.fromEntries(
+        Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) =>
+          value === undefined ? [] : [[name, cutValue(value)]]
+        )
+      )
   }
 }
 
@@ -93,30 +103,44 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
 const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { settings, warnings } = OtelSettings.fromVariables(variables)
     for (const warning of warnings) yield* Effect.logWarning(`otel: ${warning}`)
     if (settings === undefined || Object.keys(settings.exports).length === 0) return { middleware: [] }
     const target = `otlp ${settings.traces.url}`
     const isExcluded = (other: string) => other === Telemetry.tracerTarget || other === target
-    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: Telemetry.exclusive }))) return { middleware: [] }
+    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: Telemetry.exclusive })))
+      return { middleware: [] }
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
     const { loggers, metrics, send } = yield* make(settings)
     const run = Effect.runSyncWith(yield* Effect.context<never>())
-    yield* LiveSpans.listen(makeView(settings), {
-      close: (span) => {
-        const { endedAt: at, spanId, traceId } = span
-        const isShown = settings.exemplars === "always_on" || (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
-        if (metrics !== undefined) {
-          const exemplar = isShown ? { traceId, spanId, at } : undefined
-          Metrics.recordSpan(span, agentName, (instrument, labels, value) => metrics.record(instrument, labels, value, exemplar))
+    yield* LiveSpans.listen(
+      makeView(settings),
+      {
+        close: (span) => {
+          const { endedAt: at, spanId, traceId } = span
+          const isShown =
+            settings.exemplars === "always_on" ||
+            (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
+          if (metrics !== undefined) {
+            const exemplar = isShown ? { traceId, spanId, at } : undefined
+            Metrics.recordSpan(span, agentName, (instrument, labels, value) =>
+              metrics.record(instrument, labels, value, exemplar)
+            )
+          }
+          if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
+          send?.(span)
         }
-        if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
-        send?.(span)
-      }
-    }, settings.captureContent && send !== undefined)
+      },
+      settings.captureContent && send !== undefined
+    )
     // Without an exporter of traces nobody would know the spans that calls are put into.
-    return { middleware: send === undefined && loggers === undefined ? [] : Telemetry.makeMiddleware(makePlacement(settings).places, loggers) }
+    return {
+      middleware:
+        send === undefined && loggers === undefined
+          ? []
+          : Telemetry.makeMiddleware(makePlacement(settings).places, loggers)
+    }
   })
 
 const details = {
@@ -132,5 +156,6 @@ export const make = (variables: Readonly<Record<string, string | undefined>>): P
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ file, get, process }) =>
-    buildExport(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)]))))
+    buildExport(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)])))
+  )
 })

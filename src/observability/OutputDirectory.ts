@@ -9,5 +9,8 @@ export const writeInDirectory = <A>(
   directory: string,
   write: Effect.Effect<A, PlatformError>
 ): Effect.Effect<A, PlatformError> =>
-  Effect.catchIf(write, ({ reason }) => reason._tag === "NotFound", () =>
-    Effect.andThen(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), write))
+  Effect.catchIf(
+    write,
+    ({ reason }) => reason._tag === "NotFound",
+    () => Effect.andThen(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), write)
+  )

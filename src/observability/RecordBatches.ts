@@ -1,11 +1,12 @@
 /**
- * Entries of the run record in groups, without secrets: all exporters of a record get the same ones, at most every {@link pause}.
- * Whoever writes the record goes on at once, and exporters wake a few times a second however fast a run is.
+ * Entries of the run record in groups, without secrets: all exporters of a record get the same ones, at most every
+ * {@link pause}. Whoever writes the record goes on at once, and exporters wake a few times a second however fast a run
+ * is.
  *
  * **Details**
  *
- * Entries that come after a pause are passed on at once, those that come in one are the next group. A listener that ends gets those that
- * have come so far.
+ * Entries that come after a pause are passed on at once, those that come in one are the next group. A listener that
+ * ends gets those that have come so far.
  *
  * Source: `ARCHITECTURE.md` §4 (run record) and §7 (exporters).
  */
@@ -31,7 +32,9 @@ interface Batches {
 }
 
 /** Groups what `source` passes on, until the scope closes. */
-export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effect.fn.Return<Batches, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (
+  source: Service["listen"]
+): Effect.fn.Return<Batches, never, Scope.Scope> {
   const safe = yield* StoredForm.forExport
   const listeners = new Set<Listener>()
   let pending: Array<Entry> = []
@@ -45,8 +48,12 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
     for (const listener of listeners) listener(group)
   }
   const passOn = Effect.catchDefect(Effect.sync(flushPending), (defect) =>
-    Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect))
-  const work = Effect.suspend(() => Deferred.await(came)).pipe(Effect.andThen(passOn), Effect.andThen(Effect.sleep(pause)))
+    Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect)
+  )
+  const work = Effect.suspend(() => Deferred.await(came)).pipe(
+    Effect.andThen(passOn),
+    Effect.andThen(Effect.sleep(pause))
+  )
   yield* Effect.forkScoped(Effect.forever(work))
   yield* source((entries) => {
     if (pending.length === 0) Deferred.doneUnsafe(came, Exit.void)
@@ -55,10 +62,16 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
   return {
     flush: passOn,
     listen: (listener) =>
-      Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => void listeners.add(listener)),
-        () => Effect.andThen(passOn, Effect.sync(() => listeners.delete(listener)))
-      ))
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => void listeners.add(listener)),
+          () =>
+            Effect.andThen(
+              passOn,
+              Effect.sync(() => listeners.delete(listener))
+            )
+        )
+      )
   }
 })
 
@@ -66,10 +79,14 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
 const shared = new WeakMap<Service, RcRef.RcRef<Batches>>()
 
 /** Groups of the entries of the runtime's record. */
-export const ofRecord: Effect.Effect<Batches, never, RunRecord | Scope.Scope> = Effect.gen(function*() {
+export const ofRecord: Effect.Effect<Batches, never, RunRecord | Scope.Scope> = Effect.gen(function* () {
   const record = yield* RunRecord
   // The reference ends its content itself, and goes with the record.
-  const made = yield* Effect.provideService(RcRef.make({ acquire: make(record.listen) }), Scope.Scope, Scope.makeUnsafe())
+  const made = yield* Effect.provideService(
+    RcRef.make({ acquire: make(record.listen) }),
+    Scope.Scope,
+    Scope.makeUnsafe()
+  )
   const ref = shared.get(record) ?? made
   shared.set(record, ref)
   return yield* RcRef.get(ref)

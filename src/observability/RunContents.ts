@@ -1,6 +1,6 @@
 /**
- * Messages and tool sets of sessions, by how the attempts of the run record refer to them: stored messages by position, others and
- * tool sets by id.
+ * Messages and tool sets of sessions, by how the attempts of the run record refer to them: stored messages by position,
+ * others and tool sets by id.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ToolDefinition } from "../domain/Model.ts"
@@ -10,8 +10,8 @@ import type { Attempt, Message } from "./RunNodes.ts"
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /**
- * Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. The lists of messages are those of the
- * request before it where it begins with the same messages, and grow with the next one.
+ * Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. The lists of messages
+ * are those of the request before it where it begins with the same messages, and grow with the next one.
  */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
@@ -34,7 +34,10 @@ export interface SentMessages {
   readonly newest: (wants: (message: Prompt.Message) => boolean) => void
   /** All messages, in order: the list of {@link Request}, which the next request grows. */
   readonly messages: () => Request["messages"]
-  /** Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a compaction; in order. */
+  /**
+   * Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a
+   * compaction; in order.
+   */
   readonly fresh: ReadonlyArray<Prompt.Message>
 }
 
@@ -44,7 +47,9 @@ interface Session {
   readonly tools: Map<string, ReadonlyArray<ToolDefinition>>
   /** Positions of stored system prompts. */
   readonly systems: Set<number>
-  /** For each position the number of known messages before it that are no system prompts, as far as it was asked for. */
+  /**
+   * For each position the number of known messages before it that are no system prompts, as far as it was asked for.
+   */
   readonly counts: Array<number>
   /** The last request of a step: one that begins with the same messages is the same lists, grown. */
   last: ResolvedRequest | undefined
@@ -60,7 +65,8 @@ interface ResolvedRequest {
   readonly origins: Array<Record.Origin | undefined>
 }
 
-const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message => message !== undefined && message.role !== "system"
+const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message =>
+  message !== undefined && message.role !== "system"
 
 /** First and last position of a reference to stored messages. */
 const toRange = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
@@ -68,7 +74,8 @@ const toRange = (reference: Exclude<Record.Reference, string>): readonly [number
 
 /** True where references begin with earlier ones; the last range of those may have grown. */
 const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyArray<Record.Reference>): boolean =>
-  references.length >= before.length && before.every((one, index) => {
+  references.length >= before.length &&
+  before.every((one, index) => {
     const reference = references[index]
     if (reference === undefined || typeof one === "string" || typeof reference === "string") return reference === one
     const [[from, to], [first, last]] = [toRange(one), toRange(reference)]
@@ -97,23 +104,37 @@ const findAttemptBefore = (attempt: Attempt): Attempt | undefined => {
 export const make = () => {
   const sessions = new Map<string, Session>()
   const getSession = (sessionId: string): Session => {
-    const known = sessions.get(sessionId) ??
-      { positions: new Map(), named: new Map(), tools: new Map(), systems: new Set(), counts: [0], last: undefined }
+    const known = sessions.get(sessionId) ?? {
+      positions: new Map(),
+      named: new Map(),
+      tools: new Map(),
+      systems: new Set(),
+      counts: [0],
+      last: undefined
+    }
     sessions.set(sessionId, known)
     return known
   }
   const findTools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
-    start.tools === undefined ? [] : getSession(run.sessionId).tools.get(start.tools) ?? []
+    start.tools === undefined ? [] : (getSession(run.sessionId).tools.get(start.tools) ?? [])
 
   const resolveRequest = (attempt: Attempt): Request => {
-    const { run, start: { messages: references, task } } = attempt
+    const {
+      run,
+      start: { messages: references, task }
+    } = attempt
     const session = getSession(run.sessionId)
     const { last, named, positions } = session
-    const resolved: ResolvedRequest = last !== undefined && task === undefined && isGrown(references, last.references)
-      ? last
-      : { references: [], isWhole: true, messages: [], names: [], origins: [] }
+    const resolved: ResolvedRequest =
+      last !== undefined && task === undefined && isGrown(references, last.references)
+        ? last
+        : { references: [], isWhole: true, messages: [], names: [], origins: [] }
     const { messages, names, origins, references: known } = resolved
-    const addMessage = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
+    const addMessage = (
+      message: Prompt.Message | undefined,
+      name: number | string,
+      origin: Record.Origin | undefined
+    ): void => {
       if (message === undefined) resolved.isWhole = false
       messages.push(message)
       names.push(name)
@@ -140,7 +161,10 @@ export const make = () => {
   }
 
   return {
-    keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: TaggedEvent<"MessageAppended">): Message => {
+    keep: (
+      { at, sessionId }: Record.Entry,
+      { copyOf, id, message, origin, position }: TaggedEvent<"MessageAppended">
+    ): Message => {
       const session = getSession(sessionId)
       const { counts, named, positions, systems } = session
       const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
@@ -166,7 +190,10 @@ export const make = () => {
     request: resolveRequest,
     /** `begun` are messages with which the session began before this attempt, its first one. */
     sent: (attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
-      const { run, start: { messages } } = attempt
+      const {
+        run,
+        start: { messages }
+      } = attempt
       const session = getSession(run.sessionId)
       const { named, positions, systems } = session
       const system: Array<Prompt.Message> = []
@@ -182,13 +209,17 @@ export const make = () => {
         const [from, to] = toRange(reference)
         count += to - from + 1
         said += countBefore(session, to + 1) - countBefore(session, from)
-        for (const position of Array.from(systems).filter((at) => at >= from && at <= to).toSorted((a, b) => a - b)) {
+        for (const position of Array.from(systems)
+          .filter((at) => at >= from && at <= to)
+          .toSorted((a, b) => a - b)) {
           const message = positions.get(position)?.message
           if (message !== undefined) system.push(message)
         }
       }
       const before = new Set(findAttemptBefore(attempt)?.start.messages)
-      const unstored = messages.flatMap((reference) => typeof reference === "string" && !before.has(reference) ? named.get(reference) ?? [] : [])
+      const unstored = messages.flatMap((reference) =>
+        typeof reference === "string" && !before.has(reference) ? (named.get(reference) ?? []) : []
+      )
       return {
         count,
         system,
@@ -215,7 +246,7 @@ export const make = () => {
     },
     unstored: ({ run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
       const { named } = getSession(run.sessionId)
-      return start.messages.flatMap((reference) => typeof reference === "string" ? named.get(reference) ?? [] : [])
+      return start.messages.flatMap((reference) => (typeof reference === "string" ? (named.get(reference) ?? []) : []))
     },
     tools: findTools,
     conversation: (sessionId: string): ReadonlyArray<Message> =>

@@ -1,12 +1,13 @@
 /**
- * Nodes of the tree of runs: runs, their steps, the attempts of a step, its tool calls, the approvals of a call, children.
+ * Nodes of the tree of runs: runs, their steps, the attempts of a step, its tool calls, the approvals of a call,
+ * children.
  *
  * **Details**
  *
- * - A run without an end was killed, or still runs: `endedAt` is undefined. Calls that it left open are closed by the run that
- *   resumes its session: `end.ran` is true of one that had begun.
- * - A call without `start` was never begun, or begun by a tool that changes nothing when its process was killed: its name and
- *   arguments are those of the model's answer.
+ * - A run without an end was killed, or still runs: `endedAt` is undefined. Calls that it left open are closed by the
+ *   run that resumes its session: `end.ran` is true of one that had begun.
+ * - A call without `start` was never begun, or begun by a tool that changes nothing when its process was killed: its
+ *   name and arguments are those of the model's answer.
  * - A child stands under the call that made it, and is a root of its own where that call is not in the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).

@@ -1,6 +1,7 @@
 /**
- * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters give names and
- * attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and from a store.
+ * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters
+ * give names and attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and
+ * from a store.
  *
  * **Details**
  *
@@ -47,7 +48,10 @@ export interface Failure {
 }
 
 /** Outcome of an operation: done, cut short, or failed. */
-export type Outcome = { readonly _tag: "Done" } | { readonly _tag: "Cut" } | { readonly _tag: "Failed"; readonly failure: Failure }
+export type Outcome =
+  | { readonly _tag: "Done" }
+  | { readonly _tag: "Cut" }
+  | { readonly _tag: "Failed"; readonly failure: Failure }
 
 /** Something that happened during a span. */
 export interface Event {
@@ -85,7 +89,11 @@ export interface View {
   readonly trace: (run: RunTree.Run) => Trace
   readonly name: (node: RunTree.Node) => string
   /** Attributes without secrets. */
-  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "sent" | "tools">) => SparseAttributes
+  readonly attributes: (
+    node: RunTree.Node,
+    outcome: Outcome,
+    tree: Pick<RunTree.Tree, "sent" | "tools">
+  ) => SparseAttributes
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
@@ -116,10 +124,12 @@ export const makeChildSpanId = (sessionId: string): string => Digest.toHex(`chil
 export const makeAttemptSpanId = (apiRequestId: string): string => getSpanId(`attempt ${apiRequestId}`)
 
 /** Span id of a tool call; providers name calls anew in each answer. */
-export const makeCallSpanId = (apiRequestId: string, toolCallId: string): string => getSpanId(`call ${apiRequestId} ${toolCallId}`)
+export const makeCallSpanId = (apiRequestId: string, toolCallId: string): string =>
+  getSpanId(`call ${apiRequestId} ${toolCallId}`)
 
 /** Span id of a step. The summary of a run that used up a limit is a second step of the last number. */
-export const makeStepSpanId = (turnId: string, step: number, isAgain = false): string => Digest.toHex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
+export const makeStepSpanId = (turnId: string, step: number, isAgain = false): string =>
+  Digest.toHex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
 
 const isAgain = (step: RunTree.Step): boolean => {
   const { steps } = step.run
@@ -127,7 +137,9 @@ const isAgain = (step: RunTree.Step): boolean => {
 }
 
 const findRequestId = ({ run, start, step }: RunTree.Call): string =>
-  start?.apiRequestId ?? step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ?? run.turnId
+  start?.apiRequestId ??
+  step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ??
+  run.turnId
 
 /** Span id of a part of the tree, which its own span, parts of it and every exporter ask for. */
 export const getNodeId = (node: RunTree.Node): string => {
@@ -158,7 +170,10 @@ const makeNodeId = (node: RunTree.Node): string => {
 
 const done: Outcome = { _tag: "Done" }
 const cut: Outcome = { _tag: "Cut" }
-const makeFailedOutcome = (type: string, message: string): Outcome => ({ _tag: "Failed", failure: { type: type || "_OTHER", message: message || type } })
+const makeFailedOutcome = (type: string, message: string): Outcome => ({
+  _tag: "Failed",
+  failure: { type: type || "_OTHER", message: message || type }
+})
 
 /** Text of a call's result as the model gets it; undefined while there is none. */
 export const readResultText = ({ end, result }: RunTree.Call): string | undefined =>
@@ -177,21 +192,28 @@ export const getOutcome = (node: RunTree.Node): Outcome => {
     case "child": {
       const status = node.end?.status
       if (status === "completed" || status === "partial") return done
-      return status === undefined || status === "interrupted" ? cut : makeFailedOutcome(status, `the child ended as ${status}`)
+      return status === undefined || status === "interrupted"
+        ? cut
+        : makeFailedOutcome(status, `the child ended as ${status}`)
     }
     case "step":
       return node.endedAt === undefined ? cut : done
     case "attempt": {
       const { end } = node
       if (end === undefined || end.status === "interrupted") return cut
-      return end.status === "answered" ? done : makeFailedOutcome(end.failure?.reason ?? end.failure?.type ?? "", end.failure?.message ?? "")
+      return end.status === "answered"
+        ? done
+        : makeFailedOutcome(end.failure?.reason ?? end.failure?.type ?? "", end.failure?.message ?? "")
     }
     case "call": {
       const { end } = node
       if (end === undefined || end.status === "cancelled") return cut
       if (end.status === "ok") return done
       const text = readResultText(node) ?? ""
-      return makeFailedOutcome(end.reason ?? (end.status === "error" ? "tool_error" : end.status), ToolOutcome.fromResult(text).error_message ?? text)
+      return makeFailedOutcome(
+        end.reason ?? (end.status === "error" ? "tool_error" : end.status),
+        ToolOutcome.fromResult(text).error_message ?? text
+      )
     }
     case "approval":
       return done
@@ -227,8 +249,8 @@ const computeOrder = (node: RunTree.Node): number => {
       return node.parent !== undefined
         ? computeOrder(node.parent) + gap + node.parent.calls.indexOf(node)
         : node.step === undefined
-        ? computeOrder(node.run) + gap
-        : computeOrder(node.step) + gap + node.step.calls.indexOf(node)
+          ? computeOrder(node.run) + gap
+          : computeOrder(node.step) + gap + node.step.calls.indexOf(node)
     case "approval":
       return computeOrder(node.call) + 1 + node.call.approvals.indexOf(node)
   }
@@ -293,19 +315,19 @@ export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "t
       endedAt: Math.max(head.startedAt, node.endedAt ?? end),
       outcome,
       attributes: head.sampled ? describeSafely(() => view.attributes(node, outcome, tree)) : {},
-      events: head.sampled ? view.events?.(node) ?? [] : []
+      events: head.sampled ? (view.events?.(node) ?? []) : []
     }
   }
   const hasSpan = (node: RunTree.Node): boolean =>
     node.kind === "run"
-      // One of which nothing but side tasks is in the record is no run of an agent.
-      ? node.child === undefined && (node.start !== undefined || node.steps.length > 0)
+      ? // One of which nothing but side tasks is in the record is no run of an agent.
+        node.child === undefined && (node.start !== undefined || node.steps.length > 0)
       : node.kind === "step"
-      ? view.hasSteps
-      // A call that nobody began or closed was cut with the run that had just stored it.
-      : node.kind === "call"
-      ? node.start !== undefined || node.end !== undefined
-      : true
+        ? view.hasSteps
+        : // A call that nobody began or closed was cut with the run that had just stored it.
+          node.kind === "call"
+          ? node.start !== undefined || node.end !== undefined
+          : true
   return { has: hasSpan, headOf: buildHead, spanOf: buildSpan }
 }
 
@@ -351,7 +373,11 @@ export const listChildren = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => 
 }
 
 const findLastTime = (run: RunTree.Run): number =>
-  Math.max(run.startedAt, run.endedAt ?? 0, ...[...listParts(run), ...listChildren(run)].map((node) => node.endedAt ?? getStartTime(node)))
+  Math.max(
+    run.startedAt,
+    run.endedAt ?? 0,
+    ...[...listParts(run), ...listChildren(run)].map((node) => node.endedAt ?? getStartTime(node))
+  )
 
 /** The spans of all runs in a tree, children with their parents. */
 export const fromTree = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
@@ -360,7 +386,10 @@ export const fromTree = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> =>
     const end = findLastTime(run)
     const own: ReadonlyArray<RunTree.Node> = [...listParts(run), run]
     return [
-      ...listChildren(run).flatMap((child) => [...child.run === undefined ? [] : listRunSpans(child.run), spanOf(child, end)]),
+      ...listChildren(run).flatMap((child) => [
+        ...(child.run === undefined ? [] : listRunSpans(child.run)),
+        spanOf(child, end)
+      ]),
       ...own.filter(has).map((node) => spanOf(node, end))
     ]
   }

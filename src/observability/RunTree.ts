@@ -1,13 +1,13 @@
 /**
- * The tree of what happened, made of the run record: runs, their steps, the attempts of a step, its tool calls, the approvals of
- * a call and the children and calls that it made. Every exporter and every view of runs is a function of it, the same for a run
- * that is under way and for one that was stored.
+ * The tree of what happened, made of the run record: runs, their steps, the attempts of a step, its tool calls, the
+ * approvals of a call and the children and calls that it made. Every exporter and every view of runs is a function of
+ * it, the same for a run that is under way and for one that was stored.
  *
  * **Details**
  *
- * {@link make} takes entries in their order and tells what each opened, closed or added. The tree holds what the record says
- * and nothing that was cut; a view bounds for itself. What an attempt was sent is resolved from the references of the record
- * by {@link Tree.request}.
+ * {@link make} takes entries in their order and tells what each opened, closed or added. The tree holds what the record
+ * says and nothing that was cut; a view bounds for itself. What an attempt was sent is resolved from the references of
+ * the record by {@link Tree.request}.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -31,7 +31,9 @@ export type Change =
 /** The tree so far. */
 export interface Tree {
   readonly add: (entry: Record.Entry) => ReadonlyArray<Change>
-  /** Takes a message or a tool set of an earlier run, for attempts that name it; the run does not come into the tree. */
+  /**
+   * Takes a message or a tool set of an earlier run, for attempts that name it; the run does not come into the tree.
+   */
   readonly remember: (entry: Record.Entry) => void
   /** Runs that are no child of another run in the tree, in order. */
   readonly roots: ReadonlyArray<Run>
@@ -72,7 +74,8 @@ export const make = (): Tree => {
   const open = new Map<string, OpenRun>()
   /** The one of the newest entry: entries of one run mostly follow each other. */
   let newest: OpenRun | undefined
-  const formatRunKey = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
+  const formatRunKey = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string =>
+    `${sessionId} ${turnId}`
   const contents = RunContents.make()
   /** Children by their session, until their run begins and after. */
   const children = new Map<string, Child>()
@@ -147,7 +150,11 @@ export const make = (): Tree => {
     return step
   }
 
-  const addCall = (state: OpenRun, at: number, { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }): Call => {
+  const addCall = (
+    state: OpenRun,
+    at: number,
+    { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }
+  ): Call => {
     const made: Call = {
       kind: "call",
       spanId: undefined,
@@ -176,7 +183,11 @@ export const make = (): Tree => {
 
   /** The call of this id that an earlier run of the session left open: its process was killed. */
   const findEarlierCall = ({ run }: OpenRun, id: string): Call | undefined =>
-    Array.from(open.values()).findLast((one) => one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id))
+    Array.from(open.values())
+      .findLast(
+        (one) =>
+          one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id)
+      )
       ?.calls.get(id)
 
   const appendMessage = (state: OpenRun, entry: Record.Entry, event: TaggedEvent<"MessageAppended">): void => {
@@ -188,7 +199,10 @@ export const make = (): Tree => {
     if (origin === "model") {
       // An answer whose attempts are not in the record is a step all the same.
       const { number = 0 } = state.run.steps.at(-1) ?? {}
-      const step = state.step?.message === undefined ? state.step ?? getOrBeginStep(state, number + 1, entry.at) : getOrBeginStep(state, number + 1, entry.at)
+      const step =
+        state.step?.message === undefined
+          ? (state.step ?? getOrBeginStep(state, number + 1, entry.at))
+          : getOrBeginStep(state, number + 1, entry.at)
       step.message = kept
       for (const { id, name, params } of listCalls(message)) addCall(state, entry.at, { id, name, args: params })
     }
@@ -202,16 +216,19 @@ export const make = (): Tree => {
     const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
     const known = state.calls.get(event.callId)
     // Ids may come again: one that is over is another call.
-    const begun = known !== undefined && known.end === undefined
-      ? known
-      : addCall(state, at, { id: event.callId, name: event.name, args: event.args, parent })
+    const begun =
+      known !== undefined && known.end === undefined
+        ? known
+        : addCall(state, at, { id: event.callId, name: event.name, args: event.args, parent })
     begun.start = event
     begun.startedAt = at
     recordOpening(begun, at)
   }
   const endCall = (state: OpenRun, at: number, event: TaggedEvent<"CallEnded">): void => {
     const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
-    const over = state.calls.get(event.callId) ?? findEarlierCall(state, event.callId) ??
+    const over =
+      state.calls.get(event.callId) ??
+      findEarlierCall(state, event.callId) ??
       addCall(state, at, { id: event.callId, name: event.name, args: undefined, parent })
     if (over.start === undefined) {
       over.startedAt = at
@@ -233,17 +250,25 @@ export const make = (): Tree => {
     if (event._tag === "RunStarted") return void beginRun(entry, event)
     if (event._tag === "SessionEnded") {
       // A session that goes on from another one may end under the turn of its beginning.
-      const last = open.get(formatRunKey(entry))?.run ?? roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
+      const last =
+        open.get(formatRunKey(entry))?.run ?? roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
       return last === undefined ? undefined : void changes.push({ _tag: "Noted", at, run: last, event })
     }
     if (event._tag === "ReplayBegun") {
-      return void beginnings.set(entry.sessionId, { at, turnId: entry.turnId, link: event, rewritten: undefined, messages: [] })
+      return void beginnings.set(entry.sessionId, {
+        at,
+        turnId: entry.turnId,
+        link: event,
+        rewritten: undefined,
+        messages: []
+      })
     }
     // A score, a note and an undo are about a session and no part of its runs.
     if (event._tag === "Scored" || event._tag === "Noted" || event._tag === "FilesReverted") return
     const beginning = beginnings.get(entry.sessionId)
     if (beginning?.turnId === entry.turnId) {
-      if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(contents.keep(entry, event))
+      if (event._tag === "MessageAppended" && event.position !== undefined)
+        return void beginning.messages.push(contents.keep(entry, event))
       if (event._tag === "ContextRewritten") return void (beginning.rewritten = event)
     }
     const state = getOpenRun(entry)
@@ -257,7 +282,16 @@ export const make = (): Tree => {
         const step = event.task === undefined ? getOrBeginStep(state, event.step, at) : undefined
         const asking = event.callId === undefined ? undefined : state.calls.get(event.callId)
         const attempt: Attempt = {
-          kind: "attempt", spanId: undefined, isEnded: undefined, run, step, call: asking, startedAt: at, start: event, endedAt: undefined, end: undefined
+          kind: "attempt",
+          spanId: undefined,
+          isEnded: undefined,
+          run,
+          step,
+          call: asking,
+          startedAt: at,
+          start: event,
+          endedAt: undefined,
+          end: undefined
         }
         state.attempts.set(event.apiRequestId, attempt)
         ;(step === undefined ? run.sideTasks : step.attempts).push(attempt)
@@ -285,7 +319,14 @@ export const make = (): Tree => {
       case "ApprovalDecided": {
         const asking = state.calls.get(event.callId)
         if (asking === undefined) return void changes.push({ _tag: "Noted", at, run, event })
-        const approval: Approval = { kind: "approval", spanId: undefined, isEnded: undefined, call: asking, endedAt: at, event }
+        const approval: Approval = {
+          kind: "approval",
+          spanId: undefined,
+          isEnded: undefined,
+          call: asking,
+          endedAt: at,
+          event
+        }
         asking.approvals.push(approval)
         recordOpening(approval, at - event.waitedMillis)
         return recordClosing(approval, at)
@@ -293,7 +334,16 @@ export const make = (): Tree => {
       case "ChildStarted": {
         const by = event.callId === undefined ? undefined : state.calls.get(event.callId)
         const child: Child = {
-          kind: "child", spanId: undefined, isEnded: undefined, parent: run, call: by, startedAt: at, start: event, endedAt: undefined, end: undefined, run: undefined
+          kind: "child",
+          spanId: undefined,
+          isEnded: undefined,
+          parent: run,
+          call: by,
+          startedAt: at,
+          start: event,
+          endedAt: undefined,
+          end: undefined,
+          run: undefined
         }
         children.set(event.sessionId, child)
         ;(by ?? run).children.push(child)
@@ -336,8 +386,11 @@ export const make = (): Tree => {
     sent: (attempt) => {
       if (asked?.attempt === attempt) return asked.sent
       const { run } = attempt
-      const isFirst = run.steps[0]?.attempts[0] === attempt && roots.find(({ sessionId }) => sessionId === run.sessionId) === run
-      const begun = isFirst ? beginnings.get(run.sessionId)?.messages.filter(({ copyOf }) => copyOf === undefined) : undefined
+      const isFirst =
+        run.steps[0]?.attempts[0] === attempt && roots.find(({ sessionId }) => sessionId === run.sessionId) === run
+      const begun = isFirst
+        ? beginnings.get(run.sessionId)?.messages.filter(({ copyOf }) => copyOf === undefined)
+        : undefined
       const sent = contents.sent(attempt, begun ?? [])
       asked = { attempt, sent }
       return sent
@@ -353,7 +406,10 @@ export const make = (): Tree => {
         open.delete(formatRunKey(run))
         newest = undefined
         const below = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap((call) => call.children))]
-        for (const { run: inner, start: { sessionId } } of below) {
+        for (const {
+          run: inner,
+          start: { sessionId }
+        } of below) {
           children.delete(sessionId)
           if (inner !== undefined) dropRun(inner)
         }

@@ -1,6 +1,7 @@
 /**
- * Tracing and metrics of runs for an application that has its own: spans, metrics and the trace of each call are Effect's,
- * so that whatever exports those of the application (`effect/observability` `Otlp`, an SDK, a test) exports these.
+ * Tracing and metrics of runs for an application that has its own: spans, metrics and the trace of each call are
+ * Effect's, so that whatever exports those of the application (`effect/observability` `Otlp`, an SDK, a test) exports
+ * these.
  *
  * **Details**
  *
@@ -12,17 +13,17 @@
  * | `execute_tool` | a tool call, from its preparation to its end |
  * | `approval` | a question, and how long the answer took |
  *
- * Names of attributes and metrics are those of the GenAI semantic conventions. Spans are made of the run record, so they are
- * whole however long a text is, and have its times. Model calls and tool calls are put into their spans as they run, so that
- * what happens in them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a tracer in the
- * fiber nothing is kept.
+ * Names of attributes and metrics are those of the GenAI semantic conventions. Spans are made of the run record, so
+ * they are whole however long a text is, and have its times. Model calls and tool calls are put into their spans as
+ * they run, so that what happens in them (spans of a tool, log lines, MCP calls, child processes) belongs to their
+ * trace. Without a tracer in the fiber nothing is kept.
  *
  * **Gotchas**
  *
  * It excludes the plugin `observability/otel`: the first of the two traces, and a warning says so.
  *
- * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same reason
- * what runs inside of a call cannot annotate the span of the call, only spans of its own.
+ * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same
+ * reason what runs inside of a call cannot annotate the span of the call, only spans of its own.
  *
  * **Example** (An application that exports over OTLP)
  *
@@ -97,11 +98,12 @@ export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
 
 const describeResult = ({ node }: RunSpans.Span): string | undefined => {
   if (node.kind === "approval") return node.event.choice
-  return node.kind === "run" ? node.end?.exit ?? "interrupted" : undefined
+  return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
 }
 
 /** Tests for a span that has a log record: a run, an approval, a failure. */
-export const isLogged = ({ node, outcome }: RunSpans.Span): boolean => outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
+export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
+  outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
 
 /** Writes the record of a span that {@link isLogged}, at the time of its end. */
 export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
@@ -109,8 +111,13 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
   const result = describeResult(span)
   const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
-  return Effect.logWithLevel(level)(failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`).pipe(
-    Effect.annotateLogs({ ...Metrics.makeLabels(node, agentName), ...(failure === undefined ? {} : { "error.type": failure.type }) }),
+  return Effect.logWithLevel(level)(
+    failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`
+  ).pipe(
+    Effect.annotateLogs({
+      ...Metrics.makeLabels(node, agentName),
+      ...(failure === undefined ? {} : { "error.type": failure.type })
+    }),
     Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
     Effect.provideService(Logger.CurrentLoggers, loggers),
     Effect.provideService(References.MinimumLogLevel, "Info"),
@@ -138,7 +145,9 @@ export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Co
     const place = recorder === undefined ? undefined : placeOf(recorder)
     if (place === undefined) return context
     const placed = Context.add(context, Tracer.ParentSpan, place)
-    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, addOwnLoggers(Context.get(context, Logger.CurrentLoggers), loggers))
+    return loggers === undefined
+      ? placed
+      : Context.add(placed, Logger.CurrentLoggers, addOwnLoggers(Context.get(context, Logger.CurrentLoggers), loggers))
   }
   return [
     Middleware.llmServices({
@@ -159,13 +168,15 @@ export const tracerTarget = "tracer"
 export const exclusive = "use Telemetry or enable observability/otel, not both."
 
 /** The step of an attempt; undefined for a side task. */
-const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined => platform.startsWith("auxiliary:") ? undefined : apiCallCount
+const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined =>
+  platform.startsWith("auxiliary:") ? undefined : apiCallCount
 
 const buildContribution = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
     const isExcluded = (other: string) => other === tracerTarget || other.startsWith("otlp ")
-    if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive }))) return { hooks: [], middleware: [] }
+    if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive })))
+      return { hooks: [], middleware: [] }
     const clock = yield* Clock.Clock
     const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
     // The tracer gives ids and the place; these only name spans among themselves.
@@ -181,31 +192,50 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
       registries.set(into, known)
       return known
     }
-    yield* LiveSpans.listen(Attributes.makeView({ agentName, captureContent }, makeTrace), {
-      open: spans.sink.open,
-      close: (span) => {
-        const into = registry ?? spans.contextOf(RunSpans.findRun(span.node).turnId)
-        if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
-        spans.sink.close(span)
-      }
-    }, captureContent)
-    const toBegunCall = (context: Context.Context<never>, { isChild, turnId }: Recorder, { sessionId }: LlmContext | ToolCallContext): TracerSpans.BegunCall => ({
-      context,
-      turnId,
-      sessionId,
-      isChild,
-      startedAt: clock.currentTimeMillisUnsafe()
-    })
+    yield* LiveSpans.listen(
+      Attributes.makeView({ agentName, captureContent }, makeTrace),
+      {
+        open: spans.sink.open,
+        close: (span) => {
+          const into = registry ?? spans.contextOf(RunSpans.findRun(span.node).turnId)
+          if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
+          spans.sink.close(span)
+        }
+      },
+      captureContent
+    )
+    const toBegunCall = (
+      context: Context.Context<never>,
+      { isChild, turnId }: Recorder,
+      { sessionId }: LlmContext | ToolCallContext
+    ): TracerSpans.BegunCall => ({ context, turnId, sessionId, isChild, startedAt: clock.currentTimeMillisUnsafe() })
     return {
-      hooks: [Hooks.observer({ label: "otel" }, {
-        pre_llm_call: ({ turn_id }) => Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
-      })],
-      middleware: makeMiddleware({
-        attempt: (context, run, attempt) =>
-          spans.attempt(toBegunCall(context, run, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: getStepNumber(attempt) }),
-        call: (context, run, call) =>
-          spans.call(toBegunCall(context, run, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
-      }, undefined)
+      hooks: [
+        Hooks.observer(
+          { label: "otel" },
+          {
+            pre_llm_call: ({ turn_id }) =>
+              Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
+          }
+        )
+      ],
+      middleware: makeMiddleware(
+        {
+          attempt: (context, run, attempt) =>
+            spans.attempt(toBegunCall(context, run, attempt), {
+              apiRequestId: attempt.apiRequestId,
+              model: attempt.model,
+              step: getStepNumber(attempt)
+            }),
+          call: (context, run, call) =>
+            spans.call(toBegunCall(context, run, call), {
+              apiRequestId: call.apiRequestId,
+              callId: call.toolCallId,
+              name: call.toolName
+            })
+        },
+        undefined
+      )
     }
   })
 
@@ -218,11 +248,13 @@ export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
   })
 
 /** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
-export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({ plugins: [makePlugin(options)] })
+export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({
+  plugins: [makePlugin(options)]
+})
 
 /**
- * Protobuf for Effect's exporters, for programs with long conversations: the bytes of `OtlpSerialization.layerProtobuf`, which costs many times the
- * memory for spans with texts.
+ * Protobuf for Effect's exporters, for programs with long conversations: the bytes of
+ * `OtlpSerialization.layerProtobuf`, which costs many times the memory for spans with texts.
  *
  * **Example** (In the place of `Otlp.layerProtobuf`)
  *
@@ -237,4 +269,9 @@ export const make = (options?: Options): { readonly plugins: readonly [Plugin.Pl
  * )
  * ```
  */
-export const layerProtobuf: Layer.Layer<OtlpSerialization> = Layer.unwrap(Effect.map(Effect.promise(() => import("./otlp/Serialization.ts")), ({ layer }) => layer))
+export const layerProtobuf: Layer.Layer<OtlpSerialization> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./otlp/Serialization.ts")),
+    ({ layer }) => layer
+  )
+)

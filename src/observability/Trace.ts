@@ -12,9 +12,16 @@ import * as FromAtof from "./trace/FromAtof.ts"
 import type { Pool } from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 
-/** A parsed trace. `faults` are the lines of a stream that could not be read; `notice` says what of a trajectory could not. */
+/**
+ * A parsed trace. `faults` are the lines of a stream that could not be read; `notice` says what of a trajectory could
+ * not.
+ */
 export type Trace =
-  | { readonly _tag: "Events"; readonly events: ReadonlyArray<Atof.Event>; readonly faults: ReadonlyArray<Atof.AtofError> }
+  | {
+      readonly _tag: "Events"
+      readonly events: ReadonlyArray<Atof.Event>
+      readonly faults: ReadonlyArray<Atof.AtofError>
+    }
   | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory; readonly notice?: string | undefined }
 
 /** Failure to read a text as a trace; the message gives the reason. */
@@ -27,9 +34,13 @@ export const fromTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "
 
 const formatNotice = ({ unread, version }: Atif.LaterTrajectory): string =>
   `it is ${version}, later than ${Atif.version}: what is new in it is left out${
-    unread === 0 ? "" : `, and so ${unread === 1 ? "is 1 step that cannot" : `are ${unread} steps that cannot`} be read`}. Update hermes to see all.`
+    unread === 0 ? "" : `, and so ${unread === 1 ? "is 1 step that cannot" : `are ${unread} steps that cannot`} be read`
+  }. Update hermes to see all.`
 
-/** Parses the text of a file. Of a trajectory of a later version, what can be read is there. An invalid trajectory fails; a stream fails only without any valid event. */
+/**
+ * Parses the text of a file. Of a trajectory of a later version, what can be read is there. An invalid trajectory
+ * fails; a stream fails only without any valid event.
+ */
 export const parse = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
   if (whole !== undefined && toFields(whole)["kind"] === undefined) {
@@ -38,7 +49,11 @@ export const parse = (text: string): Result.Result<Trace, NoTrace> => {
     if (later !== undefined) return Result.succeed({ ...fromTrajectory(later.trajectory), notice: formatNotice(later) })
     return Result.isSuccess(decoded)
       ? Result.succeed(fromTrajectory(decoded.success))
-      : Result.fail(new NoTrace({ message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything` }))
+      : Result.fail(
+          new NoTrace({
+            message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything`
+          })
+        )
   }
   const stream = Atof.parse(text)
   return stream.events.length > 0
@@ -47,11 +62,10 @@ export const parse = (text: string): Result.Result<Trace, NoTrace> => {
 }
 
 /** Converts a trace to trajectories, and lists the events that could not be converted. */
-export const toTrajectories = (
-  trace: Trace,
-  options?: AtifConvert.Options
-): ReturnType<typeof AtifConvert.convert> =>
-  trace._tag === "Trajectory" ? { trajectories: [trace.trajectory], faults: [] } : AtifConvert.convert(trace.events, options)
+export const toTrajectories = (trace: Trace, options?: AtifConvert.Options): ReturnType<typeof AtifConvert.convert> =>
+  trace._tag === "Trajectory"
+    ? { trajectories: [trace.trajectory], faults: [] }
+    : AtifConvert.convert(trace.events, options)
 
 /** Builds the rows of the timeline. Repeated messages of requests go to `pool`. */
 export const buildRows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>

@@ -1,10 +1,12 @@
 /**
- * Settings of the ATOF and ATIF exporters, from the variables `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*`.
+ * Settings of the ATOF and ATIF exporters, from the variables `HERMES_NEMO_RELAY_ATOF_*` and
+ * `HERMES_NEMO_RELAY_ATIF_*`.
  *
  * **Details**
  *
- * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need a
- * directory. An agent without a version has that of the record. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in NeMo Relay: it is the size in bytes at which a file is rotated.
+ * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need
+ * a directory. An agent without a version has that of the record. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in NeMo
+ * Relay: it is the size in bytes at which a file is rotated.
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
  */
@@ -44,21 +46,22 @@ export const fromVariables = (get: (name: string) => string | undefined): TraceS
     agent,
     atof: isTrue(readVariable("ATOF_ENABLED"))
       ? {
-        directory: readVariable("ATOF_OUTPUT_DIRECTORY") ?? ".",
-        filename: readVariable("ATOF_FILENAME") ?? "hermes-atof.jsonl",
-        mode: readVariable("ATOF_MODE")?.toLowerCase() === "overwrite" ? "overwrite" : "append",
-        maxBytes: Number.isSafeInteger(maxBytes) && maxBytes > 0 ? maxBytes : undefined
-      }
+          directory: readVariable("ATOF_OUTPUT_DIRECTORY") ?? ".",
+          filename: readVariable("ATOF_FILENAME") ?? "hermes-atof.jsonl",
+          mode: readVariable("ATOF_MODE")?.toLowerCase() === "overwrite" ? "overwrite" : "append",
+          maxBytes: Number.isSafeInteger(maxBytes) && maxBytes > 0 ? maxBytes : undefined
+        }
       : undefined,
-    atif: isTrue(readVariable("ATIF_ENABLED")) && directory !== undefined
-      ? {
-        directory,
-        filenameTemplate: readVariable("ATIF_FILENAME_TEMPLATE") ?? "hermes-atif-{session_id}.json",
-        agentName: agent.name,
-        agentVersion: agent.version,
-        modelName: readVariable("ATIF_MODEL_NAME") ?? "unknown",
-        subagents: readVariable("ATIF_SUBAGENT_EXPORT_MODE")?.toLowerCase() === "all" ? "all" : "embedded"
-      }
-      : undefined
+    atif:
+      isTrue(readVariable("ATIF_ENABLED")) && directory !== undefined
+        ? {
+            directory,
+            filenameTemplate: readVariable("ATIF_FILENAME_TEMPLATE") ?? "hermes-atif-{session_id}.json",
+            agentName: agent.name,
+            agentVersion: agent.version,
+            modelName: readVariable("ATIF_MODEL_NAME") ?? "unknown",
+            subagents: readVariable("ATIF_SUBAGENT_EXPORT_MODE")?.toLowerCase() === "all" ? "all" : "embedded"
+          }
+        : undefined
   }
 }

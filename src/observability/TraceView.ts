@@ -1,13 +1,13 @@
 /**
- * HTML page of a run, or of two runs and their difference: a timeline as a tree with parallel calls in lanes, every request,
- * response, tool call and approval, tokens and cost, search and filters.
+ * HTML page of a run, or of two runs and their difference: a timeline as a tree with parallel calls in lanes, every
+ * request, response, tool call and approval, tokens and cost, search and filters.
  *
  * **Details**
  *
- * The page is one file. Its content security policy allows its own script and style by hash and denies the network. Text of a
- * run is embedded as JSON and shown as text, so that it cannot become markup or code. Only the rows in sight exist in the
- * document; a message that several requests repeat is embedded once. `npm run build:page` makes script and style from the
- * modules in `trace/page`.
+ * The page is one file. Its content security policy allows its own script and style by hash and denies the network.
+ * Text of a run is embedded as JSON and shown as text, so that it cannot become markup or code. Only the rows in sight
+ * exist in the document; a message that several requests repeat is embedded once. `npm run build:page` makes script and
+ * style from the modules in `trace/page`.
  */
 import { script, style } from "#pages/trace"
 import * as Effect from "effect/Effect"
@@ -33,9 +33,11 @@ const format = new Intl.NumberFormat("en")
 const makeCountSum = (count: number, one: string): Sum => makeSum(format.format(count), count === 1 ? one : `${one}s`)
 
 const formatDuration = (millis: number): string =>
-  millis < 1000 ? `${Math.round(millis)} ms`
-  : millis < 60_000 ? `${(millis / 1000).toFixed(1)} s`
-  : `${format.format(Math.floor(millis / 60_000))} min ${Math.floor(millis % 60_000 / 1000)} s`
+  millis < 1000
+    ? `${Math.round(millis)} ms`
+    : millis < 60_000
+      ? `${(millis / 1000).toFixed(1)} s`
+      : `${format.format(Math.floor(millis / 60_000))} min ${Math.floor((millis % 60_000) / 1000)} s`
 
 const summarizeRows = (rows: ReadonlyArray<Row>): ReadonlyArray<Sum> => {
   const all = TraceStats.computeStats(rows)
@@ -47,15 +49,18 @@ const summarizeRows = (rows: ReadonlyArray<Row>): ReadonlyArray<Sum> => {
     ...(all.agents > 1 ? [makeCountSum(all.agents, "agent")] : []),
     ...(all.approvals > 0 ? [makeCountSum(all.approvals, "approval")] : []),
     makeSum(`${format.format(all.promptTokens)} → ${format.format(all.completionTokens)}`, "tokens"),
-    ...(all.cachedTokens > 0 ? [makeSum(`${Math.round(all.cachedTokens / Math.max(1, all.promptTokens) * 100)} %`, "cached")] : []),
+    ...(all.cachedTokens > 0
+      ? [makeSum(`${Math.round((all.cachedTokens / Math.max(1, all.promptTokens)) * 100)} %`, "cached")]
+      : []),
     ...(all.costUsd === undefined ? [] : [makeSum(`$${all.costUsd.toFixed(4)}`, "")]),
     ...(all.millis > 0 ? [makeSum(formatDuration(all.millis), "")] : [])
   ]
 }
 
 const countChanges = (diff: ReadonlyArray<Diff.Change>): ReadonlyArray<Sum> =>
-  (["same", "changed", "removed", "added"] as const)
-    .map((state) => makeSum(diff.filter((change) => change.state === state).length, state))
+  (["same", "changed", "removed", "added"] as const).map((state) =>
+    makeSum(diff.filter((change) => change.state === state).length, state)
+  )
 
 /** Redacts a row. Pages are passed on, and traces of other programs may hold secrets. */
 const redactRow = (row: Row): Row => ({
@@ -66,7 +71,9 @@ const redactRow = (row: Row): Row => ({
 })
 
 const findSessionId = (trace: Trace.Trace): string | undefined =>
-  trace._tag === "Trajectory" ? trace.trajectory.session_id ?? undefined : toNonEmptyText(trace.events[0]?.metadata?.["session_id"])
+  trace._tag === "Trajectory"
+    ? (trace.trajectory.session_id ?? undefined)
+    : toNonEmptyText(trace.events[0]?.metadata?.["session_id"])
 
 /** Tells traces of one name apart: by their sessions, else by their places. */
 const disambiguateNames = (traces: ReadonlyArray<NamedTrace>): ReadonlyArray<NamedTrace> => {
@@ -75,7 +82,11 @@ const disambiguateNames = (traces: ReadonlyArray<NamedTrace>): ReadonlyArray<Nam
     const session = isTwice(one) ? findSessionId(one.trace) : undefined
     return session === undefined || session === one.name ? one : { ...one, name: `${one.name} (${session})` }
   })
-  return bySession.map((one, index) => bySession.some((other) => other !== one && other.name === one.name) ? { ...one, name: `${one.name} #${index + 1}` } : one)
+  return bySession.map((one, index) =>
+    bySession.some((other) => other !== one && other.name === one.name)
+      ? { ...one, name: `${one.name} #${index + 1}` }
+      : one
+  )
 }
 
 /** Builds the data of a page: rows and totals of each trace, and the changes from the first to the second. */
@@ -92,13 +103,22 @@ export const buildData = (traces: ReadonlyArray<NamedTrace>): Data => {
   return { runs, pool: texts, diff, changes: countChanges(diff) }
 }
 
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;"
+}
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? "")
 
 /** Writes JSON for a script element: characters that could begin a tag or a comment are escaped. */
 const encodeForScript = (value: unknown): string =>
-  JSON.stringify(value).replace(/[<>&\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )
 
 const hashForPolicy = (text: string): Effect.Effect<string> =>
   Effect.map(
@@ -108,8 +128,10 @@ const hashForPolicy = (text: string): Effect.Effect<string> =>
 
 /** Builds the page of one trace, or of two and their difference, as HTML. */
 export const renderPage = (traces: ReadonlyArray<NamedTrace>): Effect.Effect<string> =>
-  Effect.map(Effect.all([hashForPolicy(script), hashForPolicy(style)]), ([scriptHash, styleHash]) =>
-    `<!doctype html>
+  Effect.map(
+    Effect.all([hashForPolicy(script), hashForPolicy(style)]),
+    ([scriptHash, styleHash]) =>
+      `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -123,4 +145,5 @@ export const renderPage = (traces: ReadonlyArray<NamedTrace>): Effect.Effect<str
 <script>${script}</script>
 </body>
 </html>
-`)
+`
+  )

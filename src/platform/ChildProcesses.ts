@@ -1,6 +1,6 @@
 /**
- * Starts processes that never outlive this one: however the program ends, by a signal, by `process.exit` or by `kill -9`, what
- * it had running is killed.
+ * Starts processes that never outlive this one: however the program ends, by a signal, by `process.exit` or by
+ * `kill -9`, what it had running is killed.
  *
  * **Details**
  *
@@ -9,17 +9,18 @@
  *
  * - the scope in which a process was started, which is the orderly way;
  * - the exit of this process, which kills every remaining group before it is gone ({@link killAll});
- * - a watchdog for a death that gives no time: one small shell, started beside the first process, that reads from a pipe which
- *   processes live. The pipe ends with this process, whatever ended it; then the watchdog kills the groups, and everything that
- *   has one of their marks, also what had left its group.
+ * - a watchdog for a death that gives no time: one small shell, started beside the first process, that reads from a
+ *   pipe which processes live. The pipe ends with this process, whatever ended it; then the watchdog kills the groups,
+ *   and everything that has one of their marks, also what had left its group.
  *
- * The watchdog is told of a mark before the process is started, so that there is no moment in which it does not know it. Its
- * cost is one write to a pipe for each process, and one start of `/bin/sh` for all of them.
+ * The watchdog is told of a mark before the process is started, so that there is no moment in which it does not know
+ * it. Its cost is one write to a pipe for each process, and one start of `/bin/sh` for all of them.
  *
  * **Gotchas**
  *
- * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only the exit
- * of this process kills what it started. A program that clears its environment and leaves its group is not found.
+ * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only
+ * the exit of this process kills what it started. A program that clears its environment and leaves its group is not
+ * found.
  */
 import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
 import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
@@ -47,8 +48,8 @@ const markVariable = "HERMES_PROCESS_MARK"
 export const Outlives = Context.Reference<boolean>("hermes-effect/platform/Outlives", { defaultValue: () => false })
 
 /**
- * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills what is left.
- * Looks again for what was started while it looked.
+ * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills what is
+ * left. Looks again for what was started while it looked.
  */
 const watchdogScript = `
 live=''
@@ -113,7 +114,8 @@ const startWatchdog = (): NodeProcess => {
   started.stdin?.on("error", forgetWatchdog)
   started.unref()
   // A socket, which is all that a pipe of Node is, keeps the program alive until it is told not to.
-  if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function") started.stdin.unref()
+  if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function")
+    started.stdin.unref()
   for (const [mark, group] of live) started.stdin?.write(group === undefined ? `+ ${mark}\n` : `= ${mark} ${group}\n`)
   return started
 }
@@ -180,11 +182,11 @@ const markCommand = (command: ChildProcess.Command, mark: string): ChildProcess.
   command._tag === "PipedCommand"
     ? ChildProcess.pipeTo(markCommand(command.left, mark), markCommand(command.right, mark), command.options)
     : ChildProcess.make(command.command, command.args, {
-      ...command.options,
-      ...(command.options.env === undefined ? { extendEnv: true } : {}),
-      env: { ...command.options.env, [markVariable]: mark },
-      detached: true
-    })
+        ...command.options,
+        ...(command.options.env === undefined ? { extendEnv: true } : {}),
+        env: { ...command.options.env, [markVariable]: mark },
+        detached: true
+      })
 
 /** The command without the descriptors that this process inherited. */
 const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =>
@@ -194,26 +196,35 @@ const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =
 
 /** Guards the processes of another spawner. */
 const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
-  makeSpawner(Effect.fnUntraced(function*(command) {
-    if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
-    const mark = makeMark()
-    // Released after the process, whose scope closes first.
-    yield* Effect.acquireRelease(Effect.sync(() => addMark(mark)), () => Effect.sync(() => removeMark(mark)))
-    const handle = yield* inner.spawn(withoutInherited(markCommand(command, mark)))
-    recordGroup(mark, handle.pid)
-    return handle
-  }))
+  makeSpawner(
+    Effect.fnUntraced(function* (command) {
+      if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
+      const mark = makeMark()
+      // Released after the process, whose scope closes first.
+      yield* Effect.acquireRelease(
+        Effect.sync(() => addMark(mark)),
+        () => Effect.sync(() => removeMark(mark))
+      )
+      const handle = yield* inner.spawn(withoutInherited(markCommand(command, mark)))
+      recordGroup(mark, handle.pid)
+      return handle
+    })
+  )
 
 /** A spawner whose processes never outlive this one, over another. */
 const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guardSpawner))
 
 /** Node's services, with processes that never outlive this one. */
-export const layer: Layer.Layer<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Stdio | Terminal> = guarding.pipe(
-  Layer.provideMerge(NodeChildProcessSpawner.layer),
-  Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeStdio.layer, NodeTerminal.layer))
-)
+export const layer: Layer.Layer<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Stdio | Terminal> =
+  guarding.pipe(
+    Layer.provideMerge(NodeChildProcessSpawner.layer),
+    Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeStdio.layer, NodeTerminal.layer))
+  )
 
-/** The services of a platform that an agent uses: processes, files and paths. Standard streams and the terminal belong to the application. */
+/**
+ * The services of a platform that an agent uses: processes, files and paths. Standard streams and the terminal belong
+ * to the application.
+ */
 export type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const ofNode: Layer.Layer<Platform> = guarding.pipe(
@@ -226,7 +237,10 @@ const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, S
   Layer.effect(
     key,
     Effect.flatMap(Effect.serviceOption(key), (given) =>
-      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(ofNode), (node) => Context.get(node, key)))
+      Option.isSome(given)
+        ? Effect.succeed(given.value)
+        : Effect.map(Layer.build(ofNode), (node) => Context.get(node, key))
+    )
   )
 
 /** Platform services as the application gives them, and {@link layer} for those that it does not give. */

@@ -51,11 +51,14 @@ const makeDecoder = (encoding: string): Transform | undefined => {
 }
 
 /**
- * Decodes a body by the value of its `Content-Encoding` header, several encodings too; with an unknown one it is returned as it is.
- * The error of any stage destroys the stream that is returned.
+ * Decodes a body by the value of its `Content-Encoding` header, several encodings too; with an unknown one it is
+ * returned as it is. The error of any stage destroys the stream that is returned.
  */
 export const withoutEncodings = (body: Readable, contentEncoding: string): Readable => {
-  const encodings = contentEncoding.toLowerCase().split(",").map((name) => name.trim())
+  const encodings = contentEncoding
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim())
     .filter((name) => name !== "" && name !== "identity")
   if (encodings.length === 0) return body
   const stages = encodings.toReversed().map(makeDecoder)
@@ -70,14 +73,17 @@ export const withoutEncodings = (body: Readable, contentEncoding: string): Reada
 export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
   // Compressing fails for no input.
   Stream.catch(
-    NodeStream.pipeThroughDuplex(Stream.mapError(bytes, (error) => ({ error })), { evaluate: () => Zlib.createGzip() }),
-    (failure) => "error" in failure ? Stream.fail(failure.error) : Stream.die(failure)
+    NodeStream.pipeThroughDuplex(
+      Stream.mapError(bytes, (error) => ({ error })),
+      { evaluate: () => Zlib.createGzip() }
+    ),
+    (failure) => ("error" in failure ? Stream.fail(failure.error) : Stream.die(failure))
   )
 
 /** Compresses a body by gzip. */
 export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
-    Zlib.gzip(content, (error, bytes) => error === null ? resolve(bytes) : reject(error))
+    Zlib.gzip(content, (error, bytes) => (error === null ? resolve(bytes) : reject(error)))
   })
 
 /** Decompresses a gzip file of up to `most` bytes; undefined for one that is none, is damaged or holds more. */

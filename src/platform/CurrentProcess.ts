@@ -1,5 +1,6 @@
 /**
- * The process that this program is: its facts, its standard streams, its events and its end; and signals to other processes.
+ * The process that this program is: its facts, its standard streams, its events and its end; and signals to other
+ * processes.
  */
 import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir, totalmem } from "node:os"
@@ -13,7 +14,9 @@ export const nodeVersion = process.versions.node
 
 /** User and group of this process; undefined where the system has none (Windows). */
 export const getProcessOwner = (): { readonly uid: number; readonly gid: number } | undefined =>
-  process.getuid === undefined || process.getgid === undefined ? undefined : { uid: process.getuid(), gid: process.getgid() }
+  process.getuid === undefined || process.getgid === undefined
+    ? undefined
+    : { uid: process.getuid(), gid: process.getgid() }
 
 /** Name of the operating system: `linux`, `darwin`, `win32`. */
 export const operatingSystem: string = process.platform
@@ -41,8 +44,13 @@ export const temporarySpace = (): number | undefined => {
   }
 }
 
-/** The directory that a runtime is made for, whose project files count: that of this process, but for a server that has several. */
-export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", { defaultValue: () => getWorkingDirectory })
+/**
+ * The directory that a runtime is made for, whose project files count: that of this process, but for a server that has
+ * several.
+ */
+export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", {
+  defaultValue: () => getWorkingDirectory
+})
 
 /** Variables of this process as they are at the time of the call; hidden ones are not among them. */
 export const getProcessVariables = (): Readonly<Record<string, string | undefined>> => process.env
@@ -60,8 +68,14 @@ interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]>
   readonly uncaughtException: [error: unknown]
 }
 
-/** Calls `listener` for each event until the returned function is called. A signal that has a listener does not end the process. */
-export const listen = <Name extends keyof ProcessEvents & string>(name: Name, listener: (...event: ProcessEvents[Name]) => void): () => void => {
+/**
+ * Calls `listener` for each event until the returned function is called. A signal that has a listener does not end the
+ * process.
+ */
+export const listen = <Name extends keyof ProcessEvents & string>(
+  name: Name,
+  listener: (...event: ProcessEvents[Name]) => void
+): (() => void) => {
   const emitter: NodeJS.EventEmitter = process
   emitter.on(name, listener)
   return () => void emitter.off(name, listener)
@@ -75,10 +89,16 @@ export const setExitCode = (code: number): void => {
   process.exitCode = code
 }
 
-/** Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws where there is none or it may not be signalled. */
+/**
+ * Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws where there is
+ * none or it may not be signalled.
+ */
 export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
   process.kill(pid, name)
 }
 
-/** Writes a file that its owner alone reads, at once: for what is left to be said when the process ends. Throws what the system reports. */
+/**
+ * Writes a file that its owner alone reads, at once: for what is left to be said when the process ends. Throws what the
+ * system reports.
+ */
 export const writeFileNow = (path: string, text: string): void => writeFileSync(path, text, { mode: 0o600 })

@@ -20,7 +20,10 @@ const maxDepth = 256
 
 /** Bytes and entries, as bytes, that users may still write to the file system of a directory. */
 export const readFreeBytes = (directory: string) =>
-  Effect.map(Effect.tryPromise(() => statfs(directory)), ({ bavail, bsize, ffree }) => bavail * bsize + ffree * entryBytes)
+  Effect.map(
+    Effect.tryPromise(() => statfs(directory)),
+    ({ bavail, bsize, ffree }) => bavail * bsize + ffree * entryBytes
+  )
 
 const countBytes = ({ blocks }: Stats): number => Math.max(blocks * 512, entryBytes)
 
@@ -32,21 +35,28 @@ export interface TreeSize {
 }
 
 const listEntries = (directory: string) =>
-  Effect.flatMap(Effect.tryPromise(() => readdir(directory)), (names) =>
-    Effect.forEach(names, (name) =>
-      Effect.tryPromise(() => lstat(`${directory}/${name}`)).pipe(
-        Effect.map((stats) => ({ name, stats })),
-        // An entry may go between the two calls.
-        Effect.option
-      ), { concurrency: 16 }))
+  Effect.flatMap(
+    Effect.tryPromise(() => readdir(directory)),
+    (names) =>
+      Effect.forEach(
+        names,
+        (name) =>
+          Effect.tryPromise(() => lstat(`${directory}/${name}`)).pipe(
+            Effect.map((stats) => ({ name, stats })),
+            // An entry may go between the two calls.
+            Effect.option
+          ),
+        { concurrency: 16 }
+      )
+  )
 
 /** Measures a directory with everything below it; a file with several names counts once. */
-export const measureTree = Effect.fnUntraced(function*(directory: string) {
+export const measureTree = Effect.fnUntraced(function* (directory: string) {
   const counted = new Set<number>()
   let bytes = 0
   let isComplete = true
   const measureBelow = (path: string, depth: number): Effect.Effect<void> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at } = yield* holdDirectory(path)
       for (const entry of yield* listEntries(at)) {
         if (entry._tag === "None") continue
@@ -60,27 +70,40 @@ export const measureTree = Effect.fnUntraced(function*(directory: string) {
         if (depth < maxDepth) yield* measureBelow(`${at}/${name}`, depth + 1)
         else isComplete = false
       }
-    }).pipe(Effect.scoped, Effect.catch(() => Effect.sync(() => void (isComplete = false))))
+    }).pipe(
+      Effect.scoped,
+      Effect.catch(() => Effect.sync(() => void (isComplete = false)))
+    )
   yield* measureBelow(directory, 0)
   return { bytes, isComplete } satisfies TreeSize
 })
 
 /** Measures the files that processes keep open and that have no name any more; those of other users are not seen. */
-export const measureUnnamedFiles = Effect.fnUntraced(function*(pids: ReadonlyArray<number>) {
+export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyArray<number>) {
   const sizes = new Map<string, number>()
-  yield* Effect.forEach(pids, (pid) =>
-    Effect.tryPromise(() => readdir(`/proc/${pid}/fd`)).pipe(
-      Effect.flatMap((names) => Effect.forEach(names, (name) =>
-        Effect.tryPromise(() => stat(`/proc/${pid}/fd/${name}`)).pipe(
-          Effect.map((stats) => {
-            if (stats.isFile() && stats.nlink === 0) sizes.set(`${stats.dev} ${stats.ino}`, countBytes(stats))
-          }),
-          // It was closed meanwhile.
-          Effect.ignore
-        ), { concurrency: 16, discard: true })),
-      // The process has ended meanwhile.
-      Effect.ignore
-    ), { concurrency: 4, discard: true })
+  yield* Effect.forEach(
+    pids,
+    (pid) =>
+      Effect.tryPromise(() => readdir(`/proc/${pid}/fd`)).pipe(
+        Effect.flatMap((names) =>
+          Effect.forEach(
+            names,
+            (name) =>
+              Effect.tryPromise(() => stat(`/proc/${pid}/fd/${name}`)).pipe(
+                Effect.map((stats) => {
+                  if (stats.isFile() && stats.nlink === 0) sizes.set(`${stats.dev} ${stats.ino}`, countBytes(stats))
+                }),
+                // It was closed meanwhile.
+                Effect.ignore
+              ),
+            { concurrency: 16, discard: true }
+          )
+        ),
+        // The process has ended meanwhile.
+        Effect.ignore
+      ),
+    { concurrency: 4, discard: true }
+  )
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
 })
 
@@ -91,23 +114,34 @@ export const measureUnnamedFiles = Effect.fnUntraced(function*(pids: ReadonlyArr
  */
 export const removeFilesSince = (directory: string, since: number): Effect.Effect<void> => {
   const removeBelow = (path: string, depth: number): Effect.Effect<void> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at } = yield* holdDirectory(path)
       // A command may have taken the right to list it away.
       const entries = yield* Effect.catch(listEntries(at), () =>
-        Effect.andThen(Effect.tryPromise(() => chmod(at, 0o700)), listEntries(at)))
-      yield* Effect.forEach(entries, Effect.fnUntraced(function*(entry) {
-        if (entry._tag === "None") return
-        const { name, stats } = entry.value
-        const found = `${at}/${name}`
-        if (!stats.isDirectory()) {
-          if (stats.ctimeMs >= since) yield* Effect.tryPromise(() => unlink(found))
-          return
-        }
-        if (depth < maxDepth) yield* removeBelow(found, depth + 1)
-        if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
-        // Entries that are busy, full or gone stay; the caller measures again.
-      }, (removal) => Effect.ignore(removal)), { discard: true })
+        Effect.andThen(
+          Effect.tryPromise(() => chmod(at, 0o700)),
+          listEntries(at)
+        )
+      )
+      yield* Effect.forEach(
+        entries,
+        Effect.fnUntraced(
+          function* (entry) {
+            if (entry._tag === "None") return
+            const { name, stats } = entry.value
+            const found = `${at}/${name}`
+            if (!stats.isDirectory()) {
+              if (stats.ctimeMs >= since) yield* Effect.tryPromise(() => unlink(found))
+              return
+            }
+            if (depth < maxDepth) yield* removeBelow(found, depth + 1)
+            if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
+            // Entries that are busy, full or gone stay; the caller measures again.
+          },
+          (removal) => Effect.ignore(removal)
+        ),
+        { discard: true }
+      )
     }).pipe(Effect.scoped, Effect.ignore)
   return removeBelow(directory, 0)
 }

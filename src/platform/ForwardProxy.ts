@@ -1,5 +1,6 @@
 /**
- * An HTTP proxy on a socket file or a port of the loopback address, for programs that have no other network: each host that they ask for is admitted or refused.
+ * An HTTP proxy on a socket file or a port of the loopback address, for programs that have no other network: each host
+ * that they ask for is admitted or refused.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -14,7 +15,11 @@ import { type Duplex, pipeline } from "node:stream"
 export type ProxyRefusal = string | { readonly reason: string; readonly isCallerWanted: boolean }
 
 /** Addresses of a host that may be reached, as they are now; `caller` is the password that the client gave. */
-export type Admission = (host: string, port: number, caller: string | undefined) => Effect.Effect<ReadonlyArray<string>, ProxyRefusal>
+export type Admission = (
+  host: string,
+  port: number,
+  caller: string | undefined
+) => Effect.Effect<ReadonlyArray<string>, ProxyRefusal>
 
 /** A password that nobody guesses. */
 export const makePassword = (): string => randomUUID()
@@ -42,30 +47,43 @@ const joinConnections = (one: Duplex, other: Duplex): void => {
 /** Status and headers of a refusal. */
 const toRefusalStatus = (refused: ProxyRefusal, caller: string | undefined) =>
   typeof refused !== "string" && refused.isCallerWanted && caller === undefined
-    ? { status: "407 Proxy Authentication Required", challenge: { "proxy-authenticate": "Basic realm=\"sandbox\"" } }
+    ? { status: "407 Proxy Authentication Required", challenge: { "proxy-authenticate": 'Basic realm="sandbox"' } }
     : { status: "403 Forbidden", challenge: {} }
 
-const renderReason = (refused: ProxyRefusal): string => `refused by the sandbox: ${typeof refused === "string" ? refused : refused.reason}\n`
+const renderReason = (refused: ProxyRefusal): string =>
+  `refused by the sandbox: ${typeof refused === "string" ? refused : refused.reason}\n`
 
 const renderRefusal = (refused: ProxyRefusal, caller: string | undefined): string => {
   const body = renderReason(refused)
   const { challenge, status } = toRefusalStatus(refused, caller)
-  const more = Object.entries(challenge).map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  const more = Object.entries(challenge)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join("")
   return `HTTP/1.1 ${status}\r\n${more}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
 }
 
 /** Headers that speak of the connection to the proxy. */
-const hopByHop = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"])
+const hopByHop = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade"
+])
 
 /** A socket file, or any free port of the loopback address. */
 export type ListenPlace = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
 
 /**
- * Listens until the scope ends, which cuts what is open; returns the port where it has one. Speaks `CONNECT` and plain requests with an
- * absolute URL. Fails with the message of the system when the place cannot be used.
+ * Listens until the scope ends, which cuts what is open; returns the port where it has one. Speaks `CONNECT` and plain
+ * requests with an absolute URL. Fails with the message of the system when the place cannot be used.
  */
 export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     // Loaded here: all of Node's own fetch comes with it, which a program without a proxy does not need.
     const { createServer, request: requestOf } = yield* Effect.promise(() => import("node:http"))
     const run = Effect.runForkWith(yield* Effect.context())
@@ -82,12 +100,14 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       then: (address: string) => void,
       refuse: (refused: ProxyRefusal) => void
     ): void => {
-      const fiber = run(Effect.map(Effect.result(admit(host, port, caller)), (answer) => {
-        if (client.destroyed) return
-        if (Result.isFailure(answer)) refuse(answer.failure)
-        else if (answer.success[0] === undefined) refuse(`${host} has no address`)
-        else then(answer.success[0])
-      }))
+      const fiber = run(
+        Effect.map(Effect.result(admit(host, port, caller)), (answer) => {
+          if (client.destroyed) return
+          if (Result.isFailure(answer)) refuse(answer.failure)
+          else if (answer.success[0] === undefined) refuse(`${host} has no address`)
+          else then(answer.success[0])
+        })
+      )
       client.once("close", () => run(Fiber.interrupt(fiber)))
     }
 
@@ -96,20 +116,46 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       const caller = readCaller(request)
       const refuse = (refused: ProxyRefusal): void => {
         const { challenge, status } = toRefusalStatus(refused, caller)
-        response.writeHead(Number(status.slice(0, 3)), { ...challenge, "content-type": "text/plain; charset=utf-8", connection: "close" }).end(renderReason(refused))
+        response
+          .writeHead(Number(status.slice(0, 3)), {
+            ...challenge,
+            "content-type": "text/plain; charset=utf-8",
+            connection: "close"
+          })
+          .end(renderReason(refused))
       }
-      if (url === null || url.protocol !== "http:") return refuse("only requests with an http URL and CONNECT are served")
+      if (url === null || url.protocol !== "http:")
+        return refuse("only requests with an http URL and CONNECT are served")
       const port = url.port === "" ? 80 : Number(url.port)
       const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !hopByHop.has(name)))
-      requestAdmission(request.socket, { caller, host: url.hostname, port }, (host) => {
-        const onward = requestOf({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
-          response.writeHead(answer.statusCode ?? 502, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))))
-          pipeline(answer, response, () => void response.destroy())
-        })
-        onward.once("socket", trackSocket)
-        onward.once("error", () => void (response.headersSent ? response.destroy() : response.writeHead(502).end()))
-        pipeline(request, onward, () => {})
-      }, refuse)
+      requestAdmission(
+        request.socket,
+        { caller, host: url.hostname, port },
+        (host) => {
+          const onward = requestOf(
+            {
+              host,
+              port,
+              method: request.method,
+              path: `${url.pathname}${url.search}`,
+              headers: { ...headers, host: url.host },
+              agent: false,
+              setHost: false
+            },
+            (answer) => {
+              response.writeHead(
+                answer.statusCode ?? 502,
+                Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name)))
+              )
+              pipeline(answer, response, () => void response.destroy())
+            }
+          )
+          onward.once("socket", trackSocket)
+          onward.once("error", () => void (response.headersSent ? response.destroy() : response.writeHead(502).end()))
+          pipeline(request, onward, () => {})
+        },
+        refuse
+      )
     })
     server.on("connection", trackSocket)
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, first: Buffer) => {
@@ -118,15 +164,23 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       const caller = readCaller(request)
       const refuse = (refused: ProxyRefusal): void => void client.end(renderRefusal(refused, caller))
       if (target === undefined) return refuse("the target is no host with a port")
-      requestAdmission(client, { caller, ...target }, (host) => {
-        const onward = trackSocket(connect({ host, port: target.port }))
-        onward.once("error", () => void client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
-        onward.once("connect", () => {
-          client.write("HTTP/1.1 200 Connection established\r\n\r\n")
-          onward.write(first)
-          joinConnections(client, onward)
-        })
-      }, refuse)
+      requestAdmission(
+        client,
+        { caller, ...target },
+        (host) => {
+          const onward = trackSocket(connect({ host, port: target.port }))
+          onward.once(
+            "error",
+            () => void client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+          )
+          onward.once("connect", () => {
+            client.write("HTTP/1.1 200 Connection established\r\n\r\n")
+            onward.write(first)
+            joinConnections(client, onward)
+          })
+        },
+        refuse
+      )
     })
     return yield* Effect.acquireRelease(
       Effect.callback<number | undefined, string>((resume) => {
@@ -145,8 +199,8 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
   })
 
 /**
- * The code of a program that carries connections from a port of the loopback address to a socket file: arguments are the file; it prints
- * `ready PORT`, and ends when its input does.
+ * The code of a program that carries connections from a port of the loopback address to a socket file: arguments are
+ * the file; it prints `ready PORT`, and ends when its input does.
  */
 export const carrier = `
 const net = require("node:net")

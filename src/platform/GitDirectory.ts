@@ -7,10 +7,12 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 
 /**
- * Tests if a folder is the working tree of a repository: its `.git` is a file, or a directory with something in it. An empty
- * one, which a killed sandbox leaves behind, is none to git either.
+ * Tests if a folder is the working tree of a repository: its `.git` is a file, or a directory with something in it. An
+ * empty one, which a killed sandbox leaves behind, is none to git either.
  */
-export const isRepository: (folder: string) => Effect.Effect<boolean, PlatformError, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(function*(folder) {
+export const isRepository: (
+  folder: string
+) => Effect.Effect<boolean, PlatformError, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(function* (folder) {
   const fs = yield* FileSystem.FileSystem
   const mark = (yield* Path.Path).join(folder, ".git")
   if (!(yield* fs.exists(mark))) return false

@@ -1,13 +1,13 @@
 /**
- * Holds a file or a directory itself, and not its name: whatever is renamed or put in its place meanwhile, what is done at the
- * path of the handle is done to what was found.
+ * Holds a file or a directory itself, and not its name: whatever is renamed or put in its place meanwhile, what is done
+ * at the path of the handle is done to what was found.
  *
  * **Details**
  *
- * The handle is a descriptor that neither reads nor writes (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel leads it to what
- * the descriptor stands for, and `/proc/self/fd/N/name` to a name in that directory. This is what `openat(2)` is for, which Node does
- * not have. On macOS the path is `/.vol/DEVICE/INODE`, which leads to a file by its number, and the descriptor (`O_EVTONLY`) keeps the
- * number from being another file's.
+ * The handle is a descriptor that neither reads nor writes (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel
+ * leads it to what the descriptor stands for, and `/proc/self/fd/N/name` to a name in that directory. This is what
+ * `openat(2)` is for, which Node does not have. On macOS the path is `/.vol/DEVICE/INODE`, which leads to a file by its
+ * number, and the descriptor (`O_EVTONLY`) keeps the number from being another file's.
  *
  * **Gotchas**
  *
@@ -42,9 +42,21 @@ const runCallback = <A>(
 ): Effect.Effect<A, PlatformError> =>
   Effect.callback((resume) =>
     call((error, value) =>
-      resume(error === null
-        ? Effect.succeed(value)
-        : Effect.fail(systemError({ _tag: tags[error.code ?? ""] ?? "Unknown", module: "FileSystem", method, pathOrDescriptor: path, syscall: error.syscall, cause: error }))))
+      resume(
+        error === null
+          ? Effect.succeed(value)
+          : Effect.fail(
+              systemError({
+                _tag: tags[error.code ?? ""] ?? "Unknown",
+                module: "FileSystem",
+                method,
+                pathOrDescriptor: path,
+                syscall: error.syscall,
+                cause: error
+              })
+            )
+      )
+    )
   )
 
 /** A file or a directory that is held. */
@@ -58,24 +70,32 @@ export interface HeldFile {
 const openDescriptor = (path: string, flags: number): Effect.Effect<number, PlatformError, Scope.Scope> =>
   Effect.acquireRelease(
     runCallback<number>("open", path, (done) => open(path, flags, done)),
-    (descriptor) => Effect.ignore(runCallback<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
+    (descriptor) =>
+      Effect.ignore(runCallback<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
   )
 
 type Hold = (flags: number) => (path: string) => Effect.Effect<HeldFile, PlatformError, Scope.Scope>
 
 const holdByDescriptor: Hold = (flags) => (path) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const at = `/proc/self/fd/${yield* openDescriptor(path, pathOnly | flags)}`
     return { at, real: yield* runCallback<string>("readLink", path, (done) => readlink(at, done)) }
   })
 
 const holdByNumber: Hold = (flags) => (path) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const descriptor = yield* openDescriptor(path, eventsOnly | flags)
     const held = yield* runCallback<BigIntStats>("stat", path, (done) => fstat(descriptor, { bigint: true }, done))
     const real = yield* runCallback<string>("realPath", path, (done) => realpath.native(path, done))
     const now = yield* runCallback<BigIntStats>("stat", path, (done) => stat(real, { bigint: true }, done))
-    if (now.dev !== held.dev || now.ino !== held.ino) return yield* systemError({ _tag: "Busy", module: "FileSystem", method: "open", pathOrDescriptor: path, description: "it was replaced meanwhile" })
+    if (now.dev !== held.dev || now.ino !== held.ino)
+      return yield* systemError({
+        _tag: "Busy",
+        module: "FileSystem",
+        method: "open",
+        pathOrDescriptor: path,
+        description: "it was replaced meanwhile"
+      })
     return { at: `/.vol/${held.dev}/${held.ino}`, real }
   })
 

@@ -3,11 +3,12 @@
  *
  * **Details**
  *
- * It ends with the scope: it takes no more connections, waits for the requests under way as long as it was told, and cuts what is left;
- * handlers that are cut are interrupted. A client that goes away interrupts the handler of its request.
+ * It ends with the scope: it takes no more connections, waits for the requests under way as long as it was told, and
+ * cuts what is left; handlers that are cut are interrupted. A client that goes away interrupts the handler of its
+ * request.
  *
- * A client that reads nothing of what was written for it is cut off after a while; until then nothing more is written. An answer that is still
- * worked on has no such limit.
+ * A client that reads nothing of what was written for it is cut off after a while; until then nothing more is written.
+ * An answer that is still worked on has no such limit.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -40,10 +41,14 @@ export interface Options {
 export interface Listener {
   readonly port: number
   /** Answers requests as long as the scope lives. */
-  readonly serve: (handler: Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>) => Effect.Effect<void, never, Scope.Scope>
+  readonly serve: (
+    handler: Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>
+  ) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** Watches responses, so that a connection is cut through which nothing goes any more although something was written. */
+/**
+ * Watches responses, so that a connection is cut through which nothing goes any more although something was written.
+ */
 const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: number) => {
   const watched = new WeakSet<Http.ServerResponse>()
   return (): void => {
@@ -62,9 +67,19 @@ const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: numbe
 }
 
 /** Listens on an address. Fails with the message of the system when that cannot be used. */
-export const open = ({ graceful, host, maxConnections, port, requestTimeoutMillis, stallMillis }: Options): Effect.Effect<Listener, string, Scope.Scope> =>
-  Effect.gen(function*() {
-    const server = Http.createServer({ requestTimeout: requestTimeoutMillis, headersTimeout: Math.min(requestTimeoutMillis, 60_000) })
+export const open = ({
+  graceful,
+  host,
+  maxConnections,
+  port,
+  requestTimeoutMillis,
+  stallMillis
+}: Options): Effect.Effect<Listener, string, Scope.Scope> =>
+  Effect.gen(function* () {
+    const server = Http.createServer({
+      requestTimeout: requestTimeoutMillis,
+      headersTimeout: Math.min(requestTimeoutMillis, 60_000)
+    })
     server.maxConnections = maxConnections
     const underWay = new Set<Http.ServerResponse>()
     server.on("request", (_, response: Http.ServerResponse) => {
@@ -72,11 +87,13 @@ export const open = ({ graceful, host, maxConnections, port, requestTimeoutMilli
       response.once("close", () => underWay.delete(response))
     })
     const watch = cutStalled(underWay, stallMillis)
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Math.ceil(stallMillis / 4)), Effect.sync(watch))))
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.andThen(Effect.sleep(Math.ceil(stallMillis / 4)), Effect.sync(watch)))
+    )
     const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: graceful }),
-      ({ cause }) => cause instanceof Error ? cause.message : String(cause)
+      ({ cause }) => (cause instanceof Error ? cause.message : String(cause))
     )
     // Cuts connections that are left after the time for requests under way.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
@@ -87,13 +104,20 @@ export const open = ({ graceful, host, maxConnections, port, requestTimeoutMilli
     })
     return {
       port: typeof address === "object" && address !== null ? address.port : port,
-      serve: (handler) => Effect.andThen(serve(handler), Effect.addFinalizer(() => last))
+      serve: (handler) =>
+        Effect.andThen(
+          serve(handler),
+          Effect.addFinalizer(() => last)
+        )
     }
   })
 
 /** Services of the platform that handlers of an API want. */
 export const layerServices: Layer.Layer<HttpPlatform.HttpPlatform | Etag.Generator | Platform, string> = Layer.unwrap(
-  Effect.mapBoth(OptionalPackage.httpServers, { onFailure: ({ message }) => message, onSuccess: ({ layerHttpServices }) => layerHttpServices })
+  Effect.mapBoth(OptionalPackage.httpServers, {
+    onFailure: ({ message }) => message,
+    onSuccess: ({ layerHttpServices }) => layerHttpServices
+  })
 )
 
 const loopback = new BlockList()

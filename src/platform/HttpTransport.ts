@@ -1,21 +1,22 @@
 /**
- * Sends the requests of the official SDKs and of exporters by undici: a function of the shape of `fetch` for their `fetch` option, at about
- * half the CPU of the platform's `fetch` per request.
+ * Sends the requests of the official SDKs and of exporters by undici: a function of the shape of `fetch` for their
+ * `fetch` option, at about half the CPU of the platform's `fetch` per request.
  *
  * **Details**
  *
  * - Connections are kept alive, in any number, and belong to the client: `close` ends them.
- * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body was read already (16 MiB at most).
+ * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body was read already (16
+ *   MiB at most).
  * - `init.signal` closes the connection, before the answer and while its body is read.
- * - A redirect is followed to the same origin only, five times at most: a key never travels to another host. 301, 302 and
- *   303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
+ * - A redirect is followed to the same origin only, five times at most: a key never travels to another host. 301, 302
+ *   and 303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
  * - Bodies encoded with gzip, deflate (raw too), br, zstd, or several of them are decoded.
  * - A proxy of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`) is used, never for loopback addresses.
  *
  * **Gotchas**
  *
- * Bodies of requests are strings or bytes. Connection errors carry the `code` of Node or undici. A request whose connection
- * breaks is never sent again here: the server may have read it.
+ * Bodies of requests are strings or bytes. Connection errors carry the `code` of Node or undici. A request whose
+ * connection breaks is never sent again here: the server may have read it.
  *
  * Source: `hermes-llm.md` §2.5.
  */
@@ -34,7 +35,10 @@ import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedRespo
 
 /** A `fetch` with connections of its own. */
 export interface HttpTransport {
-  /** `answerMillis` is the time for an answer of 2xx to begin, and for any other to be complete, from now on; without limit when absent. */
+  /**
+   * `answerMillis` is the time for an answer of 2xx to begin, and for any other to be complete, from now on; without
+   * limit when absent.
+   */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
   /** Headers of many requests, which nobody changes any more: what is sent of them is made once. */
   readonly fixed: (headers: Headers) => Headers
@@ -73,7 +77,9 @@ const maxRedirects = 5
 /** Longer bodies of error answers are cut. */
 const maxErrorBytes = 16 * 1024 * 1024
 
-/** Connections to a proxy, which can be asked for a tunnel: undici gives its dispatchers that method in its index alone. */
+/**
+ * Connections to a proxy, which can be asked for a tunnel: undici gives its dispatchers that method in its index alone.
+ */
 class ProxyConnections extends Pool {
   override connect = connect
 }
@@ -92,7 +98,9 @@ const makeConnections = (connectMillis: number): Connections => {
     headersTimeout: 0,
     bodyTimeout: 0
   }
-  const isProxied = ["http_proxy", "https_proxy"].some((name) => (process.env[name] ?? process.env[name.toUpperCase()] ?? "") !== "")
+  const isProxied = ["http_proxy", "https_proxy"].some(
+    (name) => (process.env[name] ?? process.env[name.toUpperCase()] ?? "") !== ""
+  )
   if (!isProxied) {
     // An Agent looks its pool up anew for each request, by a name that it puts together.
     const pools = new Map<string, Pool>()
@@ -112,7 +120,7 @@ const makeConnections = (connectMillis: number): Connections => {
     }
   }
   const own = process.env["no_proxy"] ?? process.env["NO_PROXY"]
-  const noProxy = [...own === undefined || own === "" ? [] : [own], "localhost", "127.0.0.1", "::1"].join(",")
+  const noProxy = [...(own === undefined || own === "" ? [] : [own]), "localhost", "127.0.0.1", "::1"].join(",")
   const proxied = new EnvHttpProxyAgent({
     ...options,
     connectTimeout: connectMillis,
@@ -154,11 +162,15 @@ const getAbortError = (signal: AbortSignal): Error =>
 /** The error of a proxy that made no tunnel, which undici names as if the caller had given up. */
 const makeProxyError = (cause: Error): Error =>
   Object.assign(
-    new Error(`the proxy makes no connection to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`, { cause }),
+    new Error(
+      `the proxy makes no connection to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`,
+      { cause }
+    ),
     { code: "ERR_PROXY_TUNNEL" }
   )
 
-const joinHeader = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
+const joinHeader = (value: string | Array<string> | undefined): string =>
+  Array.isArray(value) ? value.join(", ") : (value ?? "")
 
 /** An answer whose body follows: a stream of Node where it has to be decoded or is read as an error. */
 interface Answer {
@@ -178,7 +190,10 @@ interface Client extends Connections {
   readonly silenceOf: SilenceOf
 }
 
-/** Receives the answer of one request from its connection, without a stream of Node between where there is nothing to decode. */
+/**
+ * Receives the answer of one request from its connection, without a stream of Node between where there is nothing to
+ * decode.
+ */
 class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
   readonly #deadlines: Deadlines
@@ -190,7 +205,12 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   #body: StreamedBody | Readable | undefined
   #isOver = false
 
-  constructor({ answerMillis, signal }: Outgoing, { deadlines, silenceOf }: Client, begun: (answer: Answer) => void, failed: (error: Error) => void) {
+  constructor(
+    { answerMillis, signal }: Outgoing,
+    { deadlines, silenceOf }: Client,
+    begun: (answer: Answer) => void,
+    failed: (error: Error) => void
+  ) {
     this.#signal = signal
     this.#deadlines = deadlines
     this.#silenceOf = silenceOf
@@ -229,10 +249,15 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
     this.#controller = controller
     // It was given up while it waited for a connection.
-    if (this.#isOver) controller.abort(this.#signal === undefined ? new Error("the request was given up") : getAbortError(this.#signal))
+    if (this.#isOver)
+      controller.abort(this.#signal === undefined ? new Error("the request was given up") : getAbortError(this.#signal))
   }
 
-  onResponseStart(controller: Undici.Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(
+    controller: Undici.Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders
+  ): void {
     if (status < 200) return
     // Other answers are read whole before the request has one.
     if (isSuccess(status)) this.#deadlines.stop(this)
@@ -241,15 +266,16 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
       resume: () => controller.resume(),
       abort: (error) => this.#abort(error)
     }
-    this.#body = isSuccess(status) && joinHeader(headers["content-encoding"]) === ""
-      ? new StreamedBody(source, this.#silenceOf(headers))
-      : new Readable({
-        read: source.resume,
-        destroy: (error, done) => {
-          if (!this.#isOver) this.#abort(error ?? new Error("the reader has left"))
-          done(error)
-        }
-      })
+    this.#body =
+      isSuccess(status) && joinHeader(headers["content-encoding"]) === ""
+        ? new StreamedBody(source, this.#silenceOf(headers))
+        : new Readable({
+            read: source.resume,
+            destroy: (error, done) => {
+              if (!this.#isOver) this.#abort(error ?? new Error("the reader has left"))
+              done(error)
+            }
+          })
     this.#begun({ status, headers, body: this.#body })
   }
 
@@ -270,23 +296,29 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
 
 const sendRequest = (client: Client, { address: { origin, path }, out }: Hop): Promise<Answer> =>
   new Promise((begun, failed) => {
-    client.to(origin).dispatch({
-      origin,
-      path,
-      // The SDKs name methods by their standard names; undici's type is the closed list of them.
-      method: out.method as Undici.Dispatcher.HttpMethod,
-      headers: out.headers,
-      body: out.body ?? null
-    }, new Reception(out, client, begun, failed))
+    client.to(origin).dispatch(
+      {
+        origin,
+        path,
+        // The SDKs name methods by their standard names; undici's type is the closed list of them.
+        method: out.method as Undici.Dispatcher.HttpMethod,
+        headers: out.headers,
+        body: out.body ?? null
+      },
+      new Reception(out, client, begun, failed)
+    )
   })
 
 /** The body of a stream that was decoded. */
 const toStreamedBody = (stream: Readable, silenceMillis: number | undefined): StreamedBody => {
-  const body = new StreamedBody({
-    pause: () => void stream.pause(),
-    resume: () => void stream.resume(),
-    abort: (error) => void stream.destroy(error)
-  }, silenceMillis)
+  const body = new StreamedBody(
+    {
+      pause: () => void stream.pause(),
+      resume: () => void stream.resume(),
+      abort: (error) => void stream.destroy(error)
+    },
+    silenceMillis
+  )
   stream.on("data", (chunk: Buffer) => body.push(chunk))
   stream.on("error", (error) => body.finish(error))
   stream.on("end", () => body.finish(undefined))
@@ -337,7 +369,8 @@ const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop |
   return { address: toAddress(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
 }
 
-// The SDKs and Effect's client use the members that StreamedResponse has; it is no subclass: constructing a `Response` is to be saved.
+// The SDKs and Effect's client use the members that StreamedResponse has; it is no subclass: constructing a `Response`
+// is to be saved.
 const toResponse = (answer: Answer, body: StreamedBody, url: string): Response =>
   new StreamedResponse({ status: answer.status, url, headers: answer.headers, body }) as unknown as Response
 
@@ -356,16 +389,23 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
   const url = hop === first ? "" : hop.address.href
   if (received instanceof StreamedBody) return toResponse(answer, received, url)
   const decoded = withoutEncodings(received, joinHeader(headers["content-encoding"]))
-  return isSuccess(status) ? toResponse(answer, toStreamedBody(decoded, client.silenceOf(headers)), url) : toGenuineResponse(headers, status, decoded)
+  return isSuccess(status)
+    ? toResponse(answer, toStreamedBody(decoded, client.silenceOf(headers)), url)
+    : toGenuineResponse(headers, status, decoded)
 }
 
 /** Makes a client with connections of its own. */
-export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutMillis }: Options = {}): HttpTransport => {
+export const make = ({
+  connectTimeoutMillis = defaultConnectMillis,
+  readTimeoutMillis
+}: Options = {}): HttpTransport => {
   const client: Client = {
     ...makeConnections(connectTimeoutMillis),
     deadlines: new Deadlines(),
     silenceOf: (headers) =>
-      readTimeoutMillis !== undefined && /event-?stream/i.test(joinHeader(headers["content-type"])) ? readTimeoutMillis : undefined
+      readTimeoutMillis !== undefined && /event-?stream/i.test(joinHeader(headers["content-type"]))
+        ? readTimeoutMillis
+        : undefined
   }
   const prepared = new WeakMap<object, Record<string, string>>()
   let last: Address | undefined
@@ -373,9 +413,13 @@ export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutM
     const url = new URL(input)
     if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`unknown scheme ${url.protocol}`)
     if (url.username !== "" || url.password !== "") throw new TypeError("an address must not carry credentials")
-    return last = toAddress(url)
+    return (last = toAddress(url))
   }
-  const fetch = async (input: string | URL | Request, init: RequestInit = {}, answerMillis?: number): Promise<Response> => {
+  const fetch = async (
+    input: string | URL | Request,
+    init: RequestInit = {},
+    answerMillis?: number
+  ): Promise<Response> => {
     if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
     const address = last !== undefined && input === last.href ? last : parseTarget(input)
     const { body, headers, method, signal } = init
@@ -389,7 +433,9 @@ export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutM
     const hop = { address, out }
     out.signal?.throwIfAborted()
     const answer = await sendRequest(client, hop)
-    return answer.body instanceof StreamedBody ? toResponse(answer, answer.body, "") : followRedirects(client, hop, answer)
+    return answer.body instanceof StreamedBody
+      ? toResponse(answer, answer.body, "")
+      : followRedirects(client, hop, answer)
   }
   return Object.assign(fetch, {
     fixed: (headers: Headers): Headers => {

@@ -3,16 +3,16 @@
  *
  * **Details**
  *
- * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and the kernel passes it on to every program that is started: a
- * command behind a sandbox could write a file that it cannot even see. Node closes the first 16 descriptors and everything that it opens
- * itself; what lies higher was inherited. Such descriptors stay open here, because an argument such as `<(…)` names one. They
- * are closed between the start of a process and its program, by bash or by Node. Without such descriptors, which is the usual case,
- * nothing is added to the start of a process.
+ * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and the kernel passes it on to every program
+ * that is started: a command behind a sandbox could write a file that it cannot even see. Node closes the first 16
+ * descriptors and everything that it opens itself; what lies higher was inherited. Such descriptors stay open here,
+ * because an argument such as `<(…)` names one. They are closed between the start of a process and its program, by bash
+ * or by Node. Without such descriptors, which is the usual case, nothing is added to the start of a process.
  *
  * **Gotchas**
  *
- * Linux only: on macOS Node passes nothing on but the standard streams. A command whose program does not exist is left as it is, so that
- * its start fails with the error of the operating system.
+ * Linux only: on macOS Node passes nothing on but the standard streams. A command whose program does not exist is left
+ * as it is, so that its start fails with the error of the operating system.
  */
 import * as Redacted from "effect/Redacted"
 import * as ChildProcess from "effect/process/ChildProcess"
@@ -43,17 +43,22 @@ const readInfo = (descriptor: number): string | undefined => {
 
 const findDescriptors = (): ReadonlyArray<number> => {
   if (process.platform !== "linux" || !existsSync("/proc/self/fdinfo")) return []
-  return readdirSync("/proc/self/fdinfo").map(Number).filter((descriptor) => {
-    if (descriptor <= lastOfNode) return false
-    const info = readInfo(descriptor)
-    return info !== undefined && isPassedOn(info)
-  })
+  return readdirSync("/proc/self/fdinfo")
+    .map(Number)
+    .filter((descriptor) => {
+      if (descriptor <= lastOfNode) return false
+      const info = readInfo(descriptor)
+      return info !== undefined && isPassedOn(info)
+    })
 }
 
 let found: ReadonlyArray<number> | undefined
 
-/** Lists the inherited descriptors that the next program would hold. Looks once: what Node opens later is never passed on. */
-export const listDescriptors = (): ReadonlyArray<number> => found ??= findDescriptors()
+/**
+ * Lists the inherited descriptors that the next program would hold. Looks once: what Node opens later is never passed
+ * on.
+ */
+export const listDescriptors = (): ReadonlyArray<number> => (found ??= findDescriptors())
 
 const bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
 
@@ -78,7 +83,8 @@ const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<numb
   return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
 }
 
-const revealWord = (word: string | Redacted.Redacted): string => Redacted.isRedacted(word) ? Redacted.value(word) : word
+const revealWord = (word: string | Redacted.Redacted): string =>
+  Redacted.isRedacted(word) ? Redacted.value(word) : word
 
 const joinWords = (words: Words): string => words.map(revealWord).join(" ")
 
@@ -101,12 +107,20 @@ const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess
 }
 
 /** The command as it starts without the descriptors. */
-export const closeFor = (command: ChildProcess.StandardCommand, descriptors: ReadonlyArray<number>): ChildProcess.Command => {
+export const closeFor = (
+  command: ChildProcess.StandardCommand,
+  descriptors: ReadonlyArray<number>
+): ChildProcess.Command => {
   if (descriptors.length === 0) return command
   const { shell, ...options } = command.options
   if ((shell === undefined || shell === false) && !isInstalled(command)) return command
-  const [program, args] = shell === undefined || shell === false
-    ? wrapWords(command.command, command.args, descriptors)
-    : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", joinWords([command.command, ...command.args])], descriptors)
+  const [program, args] =
+    shell === undefined || shell === false
+      ? wrapWords(command.command, command.args, descriptors)
+      : wrapWords(
+          shell === true ? "/bin/sh" : shell,
+          ["-c", joinWords([command.command, ...command.args])],
+          descriptors
+        )
   return ChildProcess.make(program, args, options)
 }

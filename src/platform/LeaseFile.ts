@@ -18,7 +18,7 @@ export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFa
   const mapFailure = <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, Leases.LeaseFailed> =>
     Effect.mapError(SqliteClient.retryWhileLocked(effect), toLeaseFailure)
 
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const sql = yield* Effect.mapError(SqliteClient.open(path), toLeaseFailure)
     yield* mapFailure(SqliteClient.configure(sql))
     const [header] = yield* mapFailure(sql<{ readonly application_id: number }>`PRAGMA application_id`)
@@ -31,6 +31,8 @@ export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFa
       })
     }
     yield* mapFailure(sql.unsafe(Leases.table).unprepared)
-    return Leases.make<Leases.LeaseFailed>(sql, (effect) => mapFailure(Effect.uninterruptible(sql.withTransaction(effect))))
+    return Leases.make<Leases.LeaseFailed>(sql, (effect) =>
+      mapFailure(Effect.uninterruptible(sql.withTransaction(effect)))
+    )
   })
 }

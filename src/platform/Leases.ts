@@ -7,9 +7,9 @@
  * transaction that holds SQLite's write lock from its beginning (`BEGIN IMMEDIATE`), so that no second process can look
  * in between, however slow the first one is. It is renewed every {@link renewEvery} and given back with its scope.
  *
- * Another owner takes it only when it expired, or when the process of its owner is certainly dead: after a `kill -9` nobody
- * has to wait. An owner that could not renew in time (a suspended machine) finds out by {@link Lease.isHeld} before it
- * writes what the lease protects, and by {@link Lease.lost}.
+ * Another owner takes it only when it expired, or when the process of its owner is certainly dead: after a `kill -9`
+ * nobody has to wait. An owner that could not renew in time (a suspended machine) finds out by {@link Lease.isHeld}
+ * before it writes what the lease protects, and by {@link Lease.lost}.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -98,16 +98,22 @@ const sessionPrefix = "session "
 export const toSessionName = (id: string): string => `${sessionPrefix}${id}`
 
 /** Tests whether somebody has one of the leases; within a transaction nobody can take one until it ends. */
-export const isAnyHeld = (sql: SqlClient, names: ReadonlyArray<string>, now: number): Effect.Effect<boolean, SqlError> =>
+export const isAnyHeld = (
+  sql: SqlClient,
+  names: ReadonlyArray<string>,
+  now: number
+): Effect.Effect<boolean, SqlError> =>
   names.length === 0
     ? Effect.succeed(false)
     : Effect.map(
-      sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name IN ${sql.in(names)}`,
-      (rows) => rows.some((row) => !isOver(row, now))
-    )
+        sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name IN ${sql.in(names)}`,
+        (rows) => rows.some((row) => !isOver(row, now))
+      )
 
 /** Ids of the sessions whose lease somebody has. */
-export const listHeldSessions = Effect.fnUntraced(function*(sql: SqlClient): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
+export const listHeldSessions = Effect.fnUntraced(function* (
+  sql: SqlClient
+): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<Row & { readonly name: string }>`
     SELECT name, machine, pid, start_time, expires_at FROM leases WHERE substr(name, 1, length(${sessionPrefix})) = ${sessionPrefix}`
@@ -123,17 +129,19 @@ export const make = <E>(
 ): Service<E> => {
   /** Takes a lease, or returns the row of its owner. */
   const acquireLease = (name: string, owner: string, now: number) =>
-    write(Effect.gen(function*() {
-      const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
-      if (row !== undefined && !isOver(row, now)) return row
-      const { machine, pid, startTime } = getCurrentProcess()
-      yield* sql`
+    write(
+      Effect.gen(function* () {
+        const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
+        if (row !== undefined && !isOver(row, now)) return row
+        const { machine, pid, startTime } = getCurrentProcess()
+        yield* sql`
         INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at)
         VALUES (${name}, ${owner}, ${machine}, ${pid}, ${startTime}, ${now + goodForMillis})`
-      return undefined
-    }))
+        return undefined
+      })
+    )
 
-  const take: Service<E>["take"] = Effect.fnUntraced(function*(name) {
+  const take: Service<E>["take"] = Effect.fnUntraced(function* (name) {
     const owner = randomUUID()
     const lost = yield* Deferred.make<void>()
     const now = yield* Clock.currentTimeMillis
@@ -141,7 +149,7 @@ export const make = <E>(
     let isOurs = true
 
     const release = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`)
-    const renew = Effect.gen(function*() {
+    const renew = Effect.gen(function* () {
       const until = (yield* Clock.currentTimeMillis) + goodForMillis
       const rows = yield* write(
         sql`UPDATE leases SET expires_at = ${until} WHERE name = ${name} AND owner = ${owner} RETURNING name`
@@ -154,8 +162,8 @@ export const make = <E>(
     // Before it is taken: an interrupt in the middle must not leave it behind.
     yield* Effect.addFinalizer(() =>
       isOurs
-        // A row that stays behind expires.
-        ? Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
+        ? // A row that stays behind expires.
+          Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
         : Effect.void
     )
     const taken = yield* acquireLease(name, owner, now)
@@ -166,7 +174,11 @@ export const make = <E>(
     }
     yield* Effect.sleep(renewEvery).pipe(
       // One that was not renewed is asked for again in time; until then it is good.
-      Effect.andThen(Effect.catchCause(renew, (cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true))),
+      Effect.andThen(
+        Effect.catchCause(renew, (cause) =>
+          Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)
+        )
+      ),
       Effect.repeat({ while: (held) => held }),
       Effect.forkScoped
     )
@@ -182,32 +194,43 @@ export const make = <E>(
   return {
     take,
     during: (name, use) =>
-      Effect.scoped(Effect.flatMap(
-        take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
-        use
-      ))
+      Effect.scoped(
+        Effect.flatMap(
+          take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
+          use
+        )
+      )
   }
 }
 
-const openLeaseFile = (path: string) => Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
+const openLeaseFile = (path: string) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./LeaseFile.ts")),
+    (file) => file.open(path)
+  )
 
 /**
- * Runs an Effect while holding a lease of the database file at `path`, for those who change a file of its directory now and
- * then: the database is open for this one lease only.
+ * Runs an Effect while holding a lease of the database file at `path`, for those who change a file of its directory now
+ * and then: the database is open for this one lease only.
  */
 export const runWithLease = <A, E, R>(
   path: string,
   name: string,
   use: (lease: Lease) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, LeaseTaken | LeaseFailed | E, R> =>
-  Effect.scopedWith((scope) => Effect.flatMap(Scope.provide(openLeaseFile(path), scope), ({ during }) => during(name, use)))
+  Effect.scopedWith((scope) =>
+    Effect.flatMap(Scope.provide(openLeaseFile(path), scope), ({ during }) => during(name, use))
+  )
 
 /** The leases in the database file at `path`, which is opened by the first one that is taken. */
 export const layer = (path: string): Layer.Layer<Leases> =>
-  Layer.effect(Leases, Effect.gen(function*() {
-    const opened = yield* openOnce(openLeaseFile(path))
-    return {
-      take: (name) => Effect.flatMap(opened, ({ take }) => take(name)),
-      during: (name, use) => Effect.flatMap(opened, ({ during }) => during(name, use))
-    }
-  }))
+  Layer.effect(
+    Leases,
+    Effect.gen(function* () {
+      const opened = yield* openOnce(openLeaseFile(path))
+      return {
+        take: (name) => Effect.flatMap(opened, ({ take }) => take(name)),
+        during: (name, use) => Effect.flatMap(opened, ({ during }) => during(name, use))
+      }
+    })
+  )

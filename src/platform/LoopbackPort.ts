@@ -27,32 +27,43 @@ const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, 
   Effect.callback<number, string>((resume) => {
     const onListening = (): void => {
       const address = server.address()
-      resume(typeof address === "object" && address !== null ? Effect.succeed(address.port) : Effect.fail("the system gave no port"))
+      resume(
+        typeof address === "object" && address !== null
+          ? Effect.succeed(address.port)
+          : Effect.fail("the system gave no port")
+      )
     }
     const onError = ({ message }: Error): void => resume(Effect.fail(message))
     server.once("listening", onListening).once("error", onError).listen(preferred, "127.0.0.1")
     return Effect.sync(() => server.off("listening", onListening).off("error", onError))
-  }).pipe(Effect.catch((message) => preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0)))
+  }).pipe(Effect.catch((message) => (preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0))))
 
 /**
- * Serves the connections to a port of 127.0.0.1 until the scope ends, which cuts those that are open. The preferred port is taken where
- * it is free. A connection is closed when `serve` ends. Fails with the message of the system where nothing can listen.
+ * Serves the connections to a port of 127.0.0.1 until the scope ends, which cuts those that are open. The preferred
+ * port is taken where it is free. A connection is closed when `serve` ends. Fails with the message of the system where
+ * nothing can listen.
  */
 export const listen = (
   preferred: number,
   serve: (connection: Connection) => Effect.Effect<void>
 ): Effect.Effect<number, string, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const run = Effect.runForkWith(yield* Effect.context())
     const open = new Set<Socket>()
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       open.add(socket)
       // Its streams fail too; an error of a connection that nobody uses any more is nobody's.
       socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
-      const fiber = run(serve({
-        input: NodeStream.fromReadable<Uint8Array, ConnectionCut>({ evaluate: () => socket, onError: makeCut, closeOnDone: false }),
-        output: NodeSink.fromWritable<ConnectionCut, Uint8Array>({ evaluate: () => socket, onError: makeCut })
-      }))
+      const fiber = run(
+        serve({
+          input: NodeStream.fromReadable<Uint8Array, ConnectionCut>({
+            evaluate: () => socket,
+            onError: makeCut,
+            closeOnDone: false
+          }),
+          output: NodeSink.fromWritable<ConnectionCut, Uint8Array>({ evaluate: () => socket, onError: makeCut })
+        })
+      )
       fiber.addObserver(() => socket.destroySoon())
       socket.once("close", () => void fiber.interruptUnsafe())
     })
@@ -60,6 +71,7 @@ export const listen = (
       Effect.callback<void>((resume) => {
         server.close(() => resume(Effect.void))
         for (const socket of open) socket.destroy()
-      }))
+      })
+    )
     return port
   })

@@ -21,16 +21,16 @@ interface Server {
 }
 
 /**
- * Listens on 127.0.0.1; port 0 is any that is free. Fails with the message of the system when the port cannot be used. Open
- * connections are cut when the scope ends.
+ * Listens on 127.0.0.1; port 0 is any that is free. Fails with the message of the system when the port cannot be used.
+ * Open connections are cut when the scope ends.
  */
 export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const server = Http.createServer({ requestTimeout: 30_000 })
     const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host: "127.0.0.1", port, disablePreemptiveShutdown: true }),
-      ({ cause }) => cause instanceof Error ? cause.message : String(cause)
+      ({ cause }) => (cause instanceof Error ? cause.message : String(cause))
     )
     // Before it waits for the connections to end: streams of events never do.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
@@ -60,7 +60,9 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
       token,
       setCookie: `${name}=${value}; Path=/; HttpOnly; SameSite=Strict`,
       isToken,
-      admits: ({ cookies, headers }) => isSecret(cookies[name] ?? "", value) || isToken(/^Bearer (.+)$/u.exec(headers["authorization"] ?? "")?.[1] ?? "")
+      admits: ({ cookies, headers }) =>
+        isSecret(cookies[name] ?? "", value) ||
+        isToken(/^Bearer (.+)$/u.exec(headers["authorization"] ?? "")?.[1] ?? "")
     }
   })
 
@@ -68,10 +70,12 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
 const listHostNames = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
 
 /**
- * Tests whether a request means this server and comes from its own pages. A page of another site reaches a loopback address by a name
- * of its own that it points there (DNS rebinding): then `Host` or `Origin` is that name.
+ * Tests whether a request means this server and comes from its own pages. A page of another site reaches a loopback
+ * address by a name of its own that it points there (DNS rebinding): then `Host` or `Origin` is that name.
  */
 export const isOwnName = (port: number, headers: HttpServerRequest["headers"]): boolean => {
   const { host, origin } = headers
-  return host !== undefined && listHostNames(port).includes(host) && (origin === undefined || origin === `http://${host}`)
+  return (
+    host !== undefined && listHostNames(port).includes(host) && (origin === undefined || origin === `http://${host}`)
+  )
 }

@@ -1,6 +1,6 @@
 /**
- * The network of this machine below HTTP clients: names and their addresses, one request to given addresses, and a page that
- * a browser comes back to.
+ * The network of this machine below HTTP clients: names and their addresses, one request to given addresses, and a page
+ * that a browser comes back to.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,10 @@ import type { Readable } from "node:stream"
 
 /** Resolves a name to all its addresses as this machine does, hosts file included. */
 export const resolveAddresses = (host: string) =>
-  Effect.map(Effect.tryPromise(() => lookup(host, { all: true })), (answers) => answers.map(({ address }) => address))
+  Effect.map(
+    Effect.tryPromise(() => lookup(host, { all: true })),
+    (answers) => answers.map(({ address }) => address)
+  )
 
 /** One request to one of some addresses, whatever the name of its URL resolves to. */
 interface PinnedRequest {
@@ -36,13 +39,15 @@ interface PinnedAnswer {
 }
 
 /** Resolves every name to the given addresses. */
-const makePinnedLookup = (addresses: ReadonlyArray<string>): LookupFunction => (_host, options, done) => {
-  const all = addresses.map((address) => ({ address, family: isIP(address) }))
-  const [first] = all
-  if (first === undefined) done(new Error("no address"), "")
-  else if (options.all === true) done(null, all)
-  else done(null, first.address, first.family)
-}
+const makePinnedLookup =
+  (addresses: ReadonlyArray<string>): LookupFunction =>
+  (_host, options, done) => {
+    const all = addresses.map((address) => ({ address, family: isIP(address) }))
+    const [first] = all
+    if (first === undefined) done(new Error("no address"), "")
+    else if (options.all === true) done(null, all)
+    else done(null, first.address, first.family)
+  }
 
 const collectBody = (stream: Readable, maxBytes: number): Promise<Pick<PinnedAnswer, "body" | "truncated">> =>
   new Promise((resolve, reject) => {
@@ -71,7 +76,11 @@ const readAnswer = async (
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value] as const]
   )
   const stream = withoutEncodings(response, response.headers["content-encoding"] ?? "")
-  return { status: response.statusCode ?? 0, headers: Object.fromEntries(headers), ...await collectBody(stream, maxBytes) }
+  return {
+    status: response.statusCode ?? 0,
+    headers: Object.fromEntries(headers),
+    ...(await collectBody(stream, maxBytes))
+  }
 }
 
 /** Sends one request to the given addresses; follows no redirect and keeps `maxBytes` of the body. */
@@ -80,17 +89,24 @@ export const requestPinned = async (
   signal: AbortSignal
 ): Promise<PinnedAnswer> => {
   // Loaded with the first request: programs that send none start without them.
-  const [client, compression] = await Promise.all([url.protocol === "https:" ? import("node:https") : import("node:http"), import("./Compression.ts")])
+  const [client, compression] = await Promise.all([
+    url.protocol === "https:" ? import("node:https") : import("node:http"),
+    import("./Compression.ts")
+  ])
   return new Promise((resolve, reject) => {
-    const request = client.request(url, {
-      method,
-      headers: { "accept-encoding": "gzip, deflate, br", ...headers },
-      lookup: makePinnedLookup(addresses),
-      agent: false,
-      signal
-    }, (response) => {
-      resolve(readAnswer(response, maxBytes, compression).finally(() => request.destroy()))
-    })
+    const request = client.request(
+      url,
+      {
+        method,
+        headers: { "accept-encoding": "gzip, deflate, br", ...headers },
+        lookup: makePinnedLookup(addresses),
+        agent: false,
+        signal
+      },
+      (response) => {
+        resolve(readAnswer(response, maxBytes, compression).finally(() => request.destroy()))
+      }
+    )
     request.on("error", reject)
     request.end(body)
   })
@@ -112,7 +128,7 @@ const callbackPath = "/callback"
  * system when the port cannot be used.
  */
 export const openCallbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { createServer } = yield* Effect.promise(() => import("node:http"))
     const returned = yield* Deferred.make<URLSearchParams>()
     const server = yield* Effect.acquireRelease(

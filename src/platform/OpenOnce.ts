@@ -1,6 +1,6 @@
 /**
- * Opens a resource on its first use, once for all who use it. A start that fails is tried again by the next use, and what it
- * had opened until then is closed.
+ * Opens a resource on its first use, once for all who use it. A start that fails is tried again by the next use, and
+ * what it had opened until then is closed.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,21 +8,21 @@ import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 
 /** Makes the Effect that gives the resource; it is closed with the scope in which this was called. */
-export const openOnce = Effect.fnUntraced(function*<A, E>(
+export const openOnce = Effect.fnUntraced(function* <A, E>(
   open: Effect.Effect<A, E, Scope.Scope>
 ): Effect.fn.Return<Effect.Effect<A, E>, never, Scope.Scope> {
   const parent = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
   let opened: { readonly resource: A } | undefined
 
-  const first = Effect.gen(function*() {
+  const first = Effect.gen(function* () {
     if (opened !== undefined) return opened.resource
     const scope = yield* Scope.fork(parent)
     return yield* Scope.provide(open, scope).pipe(
       Effect.onExit((exit) =>
-        Exit.isSuccess(exit) ? Effect.sync(() => opened = { resource: exit.value }) : Scope.close(scope, exit)
+        Exit.isSuccess(exit) ? Effect.sync(() => (opened = { resource: exit.value })) : Scope.close(scope, exit)
       )
     )
   })
-  return Effect.suspend(() => opened === undefined ? lock.withPermit(first) : Effect.succeed(opened.resource))
+  return Effect.suspend(() => (opened === undefined ? lock.withPermit(first) : Effect.succeed(opened.resource)))
 })

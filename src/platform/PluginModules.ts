@@ -1,6 +1,6 @@
 /**
- * Loads modules of plugins, with one copy of `effect` and of this package for everybody: what plugin files import by those
- * names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
+ * Loads modules of plugins, with one copy of `effect` and of this package for everybody: what plugin files import by
+ * those names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
  */
 import { existsSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
@@ -13,13 +13,22 @@ import type * as Scope from "effect/Scope"
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 
 /** The folder of the bundled program, where this module is a part of it; its copy of `effect` is in `shared/`. */
-const bundle = ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
+const bundle = ["./", "../"]
+  .map((up) => new URL(up, import.meta.url))
+  .find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
 
 /** Ending of this package's modules here. */
 const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
 
-/** The folder of the package's entries: of the bundled program, of its sources in a checkout, of its built modules where it is installed. */
-const home = bundle ?? ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL(`index${ending}`, folder)))
+/**
+ * The folder of the package's entries: of the bundled program, of its sources in a checkout, of its built modules where
+ * it is installed.
+ */
+const home =
+  bundle ??
+  ["./", "../"]
+    .map((up) => new URL(up, import.meta.url))
+    .find((folder) => existsSync(new URL(`index${ending}`, folder)))
 
 /** The root of the package. */
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
@@ -41,9 +50,12 @@ const findEntry = (specifier: string): string | undefined => {
 const findBundled = (specifier: string): string | undefined =>
   bundle === undefined
     ? undefined
-    : [`shared/${specifier}.js`, `shared/${specifier}/index.js`].map((path) => new URL(path, bundle)).find((url) => existsSync(url))?.href
+    : [`shared/${specifier}.js`, `shared/${specifier}/index.js`]
+        .map((path) => new URL(path, bundle))
+        .find((url) => existsSync(url))?.href
 
-const isShared = (specifier: string): boolean => /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
+const isShared = (specifier: string): boolean =>
+  /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
 
 /** The directories of plugins that are loaded, as URLs, with how often each was asked for. */
 const directories = new Map<string, number>()
@@ -51,8 +63,15 @@ const directories = new Map<string, number>()
 /** Finds modules as `require` of this program does: the resolution of `require` knows no other place to look from. */
 const own = createRequire(import.meta.url)
 
-/** Places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` where that is installed. */
-export const findTypeLocations = (): { readonly hermes: string; readonly effect: string; readonly types: string | undefined } => {
+/**
+ * Places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` where that is
+ * installed.
+ */
+export const findTypeLocations = (): {
+  readonly hermes: string
+  readonly effect: string
+  readonly types: string | undefined
+} => {
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
     // Types stand beside the separate modules, one folder above the bundle.
@@ -104,18 +123,24 @@ const removeDirectory = (directory: string): void => {
   registered = undefined
 }
 
-/** Lets the files of a directory import them, for as long as the scope lives. The path is that of the files, not of a link. */
+/**
+ * Lets the files of a directory import them, for as long as the scope lives. The path is that of the files, not of a
+ * link.
+ */
 export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => {
   const directory = `${pathToFileURL(path).href}/`
-  return Effect.asVoid(Effect.acquireRelease(
-    Effect.sync(() => addDirectory(directory)),
-    () => Effect.sync(() => removeDirectory(directory))
-  ))
+  return Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => addDirectory(directory)),
+      () => Effect.sync(() => removeDirectory(directory))
+    )
+  )
 }
 
 /**
- * Imports a module from its file and gives its exports; fails with what it threw. `generation` counts how often this program has
- * loaded its plugins: Node runs a module once for each address, so that a later one needs another address to see what changed.
+ * Imports a module from its file and gives its exports; fails with what it threw. `generation` counts how often this
+ * program has loaded its plugins: Node runs a module once for each address, so that a later one needs another address
+ * to see what changed.
  */
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
@@ -127,7 +152,10 @@ export const importModule = (path: string, generation: number): Effect.Effect<un
 
 const elsewhere = "hermes-effect-from:"
 
-/** Resolves a specifier with the hooks of this moment. A module of its own: that of tools which transform this one knows no hooks. */
+/**
+ * Resolves a specifier with the hooks of this moment. A module of its own: that of tools which transform this one knows
+ * no hooks.
+ */
 const resolver = "data:text/javascript,export default (specifier) => import.meta.resolve(specifier)"
 
 const native = Effect.promise(async (): Promise<(specifier: string) => string> => {
@@ -137,8 +165,8 @@ const native = Effect.promise(async (): Promise<(specifier: string) => string> =
 })
 
 /**
- * Resolves a specifier as an `import` in a file of a directory would be, and gives the path of the module; nothing is run. Fails with
- * Node's error.
+ * Resolves a specifier as an `import` in a file of a directory would be, and gives the path of the module; nothing is
+ * run. Fails with Node's error.
  */
 export const resolveFrom = (directory: string, specifier: string): Effect.Effect<string, unknown> =>
   Effect.flatMap(native, (resolve) =>
@@ -147,7 +175,9 @@ export const resolveFrom = (directory: string, specifier: string): Effect.Effect
         const parentURL = pathToFileURL(join(directory, "import.js")).href
         const hooks = registerHooks({
           resolve: (given, context, next) =>
-            given.startsWith(elsewhere) ? next(given.slice(elsewhere.length), { ...context, parentURL }) : next(given, context)
+            given.startsWith(elsewhere)
+              ? next(given.slice(elsewhere.length), { ...context, parentURL })
+              : next(given, context)
         })
         try {
           return fileURLToPath(resolve(elsewhere + specifier))
@@ -156,4 +186,5 @@ export const resolveFrom = (directory: string, specifier: string): Effect.Effect
         }
       },
       catch: (error) => error
-    }))
+    })
+  )

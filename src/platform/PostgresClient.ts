@@ -1,13 +1,14 @@
 /**
- * A `SqlClient` over Postgres: a pool of connections, transactions that end in one known way, and waiting for a server that went away.
+ * A `SqlClient` over Postgres: a pool of connections, transactions that end in one known way, and waiting for a server
+ * that went away.
  *
  * **Details**
  *
- * The driver is loaded when the first database is opened. A statement that finds the server gone is repeated until it answers, for
- * {@link waitLimit}; this is said once, and once more when it answers.
+ * The driver is loaded when the first database is opened. A statement that finds the server gone is repeated until it
+ * answers, for {@link waitLimit}; this is said once, and once more when it answers.
  *
- * A connection that breaks in the middle of a commit leaves open if the transaction was done. Its id was read before, so the server is
- * asked afterwards: what was committed is not written again.
+ * A connection that breaks in the middle of a commit leaves open if the transaction was done. Its id was read before,
+ * so the server is asked afterwards: what was committed is not written again.
  *
  * Whole numbers of 64 bits are read as numbers where a number holds them.
  */
@@ -31,14 +32,15 @@ import * as PostgresFailure from "./PostgresFailure.ts"
 /** A client with transactions that are repeated when their connection is lost. */
 export interface Client extends SqlClient {
   /**
-   * Runs an Effect in one transaction: its statements are all done or none. Within another one it is a part of that. The Effect runs
-   * again when the server went away before the commit.
+   * Runs an Effect in one transaction: its statements are all done or none. Within another one it is a part of that.
+   * The Effect runs again when the server went away before the commit.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
-   * Id of the transaction of the fiber, as a column that a statement returns gives it ({@link xact}): it is not asked for at the end then.
+   * Id of the transaction of the fiber, as a column that a statement returns gives it ({@link xact}): it is not asked
+   * for at the end then.
    */
   readonly identified: (id: string | null | undefined) => Effect.Effect<void>
   /** Runs an Effect once the transaction of the fiber is committed, and at once where there is none. */
@@ -68,9 +70,10 @@ interface TransactionState {
   id: string | undefined
 }
 
-const CurrentTransaction = Context.Reference<TransactionState | undefined>("hermes-effect/platform/PostgresTransaction", {
-  defaultValue: () => undefined
-})
+const CurrentTransaction = Context.Reference<TransactionState | undefined>(
+  "hermes-effect/platform/PostgresTransaction",
+  { defaultValue: () => undefined }
+)
 
 /** Expression of the id of a transaction that writes, for {@link Client.identified}. */
 export const xact = "CAST(pg_current_xact_id_if_assigned() AS TEXT)"
@@ -80,7 +83,10 @@ const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.s
   Schedule.upTo({ duration: waitLimit })
 )
 
-/** The failure of a cause that says that the server is gone; a rollback over a broken connection is a defect of the driver. */
+/**
+ * The failure of a cause that says that the server is gone; a rollback over a broken connection is a defect of the
+ * driver.
+ */
 const findLoss = (cause: Cause.Cause<unknown>): SqlError | undefined => {
   for (const reason of cause.reasons) {
     const error = Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined
@@ -120,10 +126,14 @@ export const readSchemaName = (url: Redacted.Redacted): string => {
 }
 
 /** Opens a database; it is closed with the scope. One that does not answer now is not waited for. */
-export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
+export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
   const [{ make }, types] = yield* Effect.mapError(
     OptionalPackage.load("Postgres needs the package", ["@effect/sql-pg"], () =>
-      Promise.all([import("@effect/sql-pg/PgClient").catch(OptionalPackage.rethrowImport), import("@effect/sql-pg/PgTypes").catch(OptionalPackage.rethrowImport)])),
+      Promise.all([
+        import("@effect/sql-pg/PgClient").catch(OptionalPackage.rethrowImport),
+        import("@effect/sql-pg/PgTypes").catch(OptionalPackage.rethrowImport)
+      ])
+    ),
     (cause) => new SqlError({ reason: new UnknownError({ cause, message: cause.message }) })
   )
   const sql = yield* make({
@@ -133,12 +143,20 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     connectTimeout: "10 seconds",
     keepAlive: "10 seconds",
     // A machine that is gone without a word loses its locks within half a minute.
-    startupParameters: { tcp_keepalives_idle: "10", tcp_keepalives_interval: "5", tcp_keepalives_count: "3", timezone: "UTC", client_min_messages: "warning", search_path: `"${readSchemaName(options.url).replaceAll("\"", "")}"` },
+    startupParameters: {
+      tcp_keepalives_idle: "10",
+      tcp_keepalives_interval: "5",
+      tcp_keepalives_count: "3",
+      timezone: "UTC",
+      client_min_messages: "warning",
+      search_path: `"${readSchemaName(options.url).replaceAll('"', "")}"`
+    },
     types: makeIntegerTypes(types)
   }).pipe(Effect.provide(Reactivity.layer))
   yield* sql`SELECT 1`
 
-  const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
+  const isWithin: Client["isWithin"] = (fiber) =>
+    Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
 
   const place = PostgresFailure.formatPlace(options.url)
   const reportLoss = (error: SqlError) =>
@@ -160,7 +178,7 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       // A part of a transaction is repeated with it.
       if (isWithin(fiber)) return effect
       let losses = 0
-      const attempt = Effect.tap(effect, () => away.size === 0 ? Effect.void : back).pipe(
+      const attempt = Effect.tap(effect, () => (away.size === 0 ? Effect.void : back)).pipe(
         Effect.sandbox,
         Effect.tapError((cause) => {
           const loss = findLoss(cause)
@@ -171,19 +189,22 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       return Effect.retry(attempt, { while: (cause) => findLoss(cause) !== undefined, schedule: pauses }).pipe(
         Effect.catch((cause) => {
           const loss = findLoss(cause)
-          // A lost connection is a failure, also where the rollback over it was a defect. It is of the type E: every user of SQL has it.
+          // A lost connection is a failure, also where the rollback over it was a defect. It is of the type E: every
+          // user of SQL has it.
           return Effect.failCause(loss === undefined ? cause : Cause.fail(loss as E))
         })
       )
     })
 
   const awaitStatus = (id: string) =>
-    waiting(Effect.map(
-      sql<{ readonly status: string | null }>`SELECT pg_xact_status(CAST(CAST(${id} AS TEXT) AS xid8)) AS status`,
-      ([row]) => row?.status ?? "aborted"
-    )).pipe(
+    waiting(
+      Effect.map(
+        sql<{ readonly status: string | null }>`SELECT pg_xact_status(CAST(CAST(${id} AS TEXT) AS xid8)) AS status`,
+        ([row]) => row?.status ?? "aborted"
+      )
+    ).pipe(
       // A server that was restored from a copy does not know the transaction.
-      Effect.catch((error) => PostgresFailure.isAway(error) ? Effect.fail(error) : Effect.succeed("aborted")),
+      Effect.catch((error) => (PostgresFailure.isAway(error) ? Effect.fail(error) : Effect.succeed("aborted"))),
       Effect.repeat({ while: (known) => known === "in progress", schedule: Schedule.spaced("200 millis") })
     )
 
@@ -196,19 +217,27 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
         return value
       }
       const body = Effect.flatMap(Effect.provideService(effect, CurrentTransaction, current), (value) =>
-        current.id !== undefined ? Effect.succeed(recordEnd(current.id, value))
-          : Effect.map(sql<{ readonly id: string | null }>`SELECT ${sql.literal(xact)} AS id`, ([row]) => recordEnd(row?.id ?? null, value)))
+        current.id !== undefined
+          ? Effect.succeed(recordEnd(current.id, value))
+          : Effect.map(sql<{ readonly id: string | null }>`SELECT ${sql.literal(xact)} AS id`, ([row]) =>
+              recordEnd(row?.id ?? null, value)
+            )
+      )
       const known = Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<A, E | SqlError> => {
         if (done === undefined || findLoss(cause) === undefined) return Effect.failCause(cause)
         const { id, value } = done
         if (id === null) return Effect.succeed(value)
-        return Effect.flatMap(awaitStatus(id), (state) => state === "committed" ? Effect.succeed(value) : Effect.failCause(cause))
+        return Effect.flatMap(awaitStatus(id), (state) =>
+          state === "committed" ? Effect.succeed(value) : Effect.failCause(cause)
+        )
       })
-      return Effect.tap(known, () => current.then.length === 0 ? Effect.void : Effect.all(current.then, { discard: true }))
+      return Effect.tap(known, () =>
+        current.then.length === 0 ? Effect.void : Effect.all(current.then, { discard: true })
+      )
     })
 
   const transaction: Client["transaction"] = (effect) =>
-    Effect.withFiber((fiber) => isWithin(fiber) ? effect : waiting(Effect.uninterruptible(runOnce(effect))))
+    Effect.withFiber((fiber) => (isWithin(fiber) ? effect : waiting(Effect.uninterruptible(runOnce(effect)))))
 
   // Before the members of the same names take their place.
   const { listen } = sql
@@ -217,13 +246,15 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     isWithin,
     waiting,
     afterTransaction: (effect: Effect.Effect<void>) =>
-      Effect.flatMap(CurrentTransaction, (current) => current === undefined ? effect : Effect.sync(() => void current.then.push(effect))),
+      Effect.flatMap(CurrentTransaction, (current) =>
+        current === undefined ? effect : Effect.sync(() => void current.then.push(effect))
+      ),
     identified: (id: string | null | undefined) =>
       Effect.map(CurrentTransaction, (current) => {
         if (current !== undefined && typeof id === "string") current.id = id
       }),
     listen: (channel: string) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const notified = yield* listen(channel)
         const payloads = yield* Queue.make<string, SqlError>()
         yield* Queue.take(notified).pipe(

@@ -7,7 +7,9 @@ import type { SqlError } from "effect/sql/SqlError"
 const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
-/** The code of the server (five signs) or of the network (`ECONNREFUSED`), wherever in the chain of causes it stands. */
+/**
+ * The code of the server (five signs) or of the network (`ECONNREFUSED`), wherever in the chain of causes it stands.
+ */
 const readCode = (error: SqlError): string => {
   let cause: unknown = error.reason.cause
   for (let depth = 0; depth < 5 && cause !== undefined; depth++) {
@@ -19,7 +21,8 @@ const readCode = (error: SqlError): string => {
 }
 
 /** An address that is wrong in itself. */
-const isAddress = ({ message }: SqlError): boolean => /connection URL|in URL|sslmode|percent-encoding|No username/.test(message)
+const isAddress = ({ message }: SqlError): boolean =>
+  /connection URL|in URL|sslmode|percent-encoding|No username/.test(message)
 
 // Shutdown, crash and start of the server, and no free connection.
 const passing: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "53300"])
@@ -28,7 +31,9 @@ const passing: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "53300"
 export const isAway = (error: SqlError): boolean => {
   const code = readCode(error)
   if (passing.has(code)) return true
-  return error.reason._tag === "ConnectionError" && !isAddress(error) && !/^(28|3D|42)/.test(code) && code !== "ENOTFOUND"
+  return (
+    error.reason._tag === "ConnectionError" && !isAddress(error) && !/^(28|3D|42)/.test(code) && code !== "ENOTFOUND"
+  )
 }
 
 /** The address without its login. */

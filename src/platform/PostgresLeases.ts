@@ -3,17 +3,19 @@
  *
  * **Details**
  *
- * A lease is a row with its owner and the time when it expires, by the clock of the server: clocks of machines differ. Each process holds
- * an advisory lock of its own on a connection that does nothing else. The server frees it when the process is gone, so a lease of a
- * killed process can be taken at once, and one of a machine that lost its power when its connection is given up.
+ * A lease is a row with its owner and the time when it expires, by the clock of the server: clocks of machines differ.
+ * Each process holds an advisory lock of its own on a connection that does nothing else. The server frees it when the
+ * process is gone, so a lease of a killed process can be taken at once, and one of a machine that lost its power when
+ * its connection is given up.
  *
- * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease of before is taken
- * over: its owners have come back by then. A time that is later than its start is written by a process only while it has its lock again, so
- * that such a time and no lock mean that the process is gone. An owner that could not reach the server for longer than {@link goodForSeconds} finds out
- * before it writes what the lease protects: the write names its owner.
+ * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease
+ * of before is taken over: its owners have come back by then. A time that is later than its start is written by a
+ * process only while it has its lock again, so that such a time and no lock mean that the process is gone. An owner
+ * that could not reach the server for longer than {@link goodForSeconds} finds out before it writes what the lease
+ * protects: the write names its owner.
  *
- * A row that a process could not remove when it gave a lease back is free for that process, and known by its owner. The process alone does
- * not tell: the row may be one that another of its fibers got a moment ago, over another connection.
+ * A row that a process could not remove when it gave a lease back is free for that process, and known by its owner. The
+ * process alone does not tell: the row may be one that another of its fibers got a moment ago, over another connection.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -56,16 +58,24 @@ export interface ProcessLock {
 }
 
 /** Holds the advisory lock of this process until the scope closes; where the connection breaks, on another one. */
-export const holdProcess = Effect.fnUntraced(function*(sql: Client): Effect.fn.Return<ProcessLock, never, Scope.Scope> {
+export const holdProcess = Effect.fnUntraced(function* (
+  sql: Client
+): Effect.fn.Return<ProcessLock, never, Scope.Scope> {
   const number = yield* Random.nextIntBetween(1, 0x7fffffff)
   const first = yield* Deferred.make<void>()
-  const hold = Effect.scoped(Effect.gen(function*() {
-    const connection = yield* sql.reserve
-    yield* Effect.addFinalizer(() => Effect.ignore(connection.executeUnprepared(`SELECT pg_advisory_unlock(${lockSpace}, ${number})`, [], undefined)))
-    yield* connection.executeUnprepared(`SELECT pg_advisory_lock(${lockSpace}, ${number})`, [], undefined)
-    yield* Deferred.succeed(first, undefined)
-    return yield* Effect.forever(Effect.andThen(Effect.sleep("5 seconds"), connection.executeUnprepared("SELECT 1", [], undefined)))
-  }))
+  const hold = Effect.scoped(
+    Effect.gen(function* () {
+      const connection = yield* sql.reserve
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(connection.executeUnprepared(`SELECT pg_advisory_unlock(${lockSpace}, ${number})`, [], undefined))
+      )
+      yield* connection.executeUnprepared(`SELECT pg_advisory_lock(${lockSpace}, ${number})`, [], undefined)
+      yield* Deferred.succeed(first, undefined)
+      return yield* Effect.forever(
+        Effect.andThen(Effect.sleep("5 seconds"), connection.executeUnprepared("SELECT 1", [], undefined))
+      )
+    })
+  )
   yield* hold.pipe(
     Effect.catchCause((cause) => Effect.logDebug("the lock of this process is taken again", cause)),
     Effect.andThen(Effect.sleep("500 millis")),
@@ -75,7 +85,10 @@ export const holdProcess = Effect.fnUntraced(function*(sql: Client): Effect.fn.R
   return { number, held: Deferred.await(first) }
 })
 
-/** The leases of a database, with the owners of those that this process has: a write that a lease protects is done for its owner alone. */
+/**
+ * The leases of a database, with the owners of those that this process has: a write that a lease protects is done for
+ * its owner alone.
+ */
 export interface PostgresLeases<E> extends Service<E> {
   readonly ownerOf: (name: string) => string | undefined
 }
@@ -89,11 +102,17 @@ export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )`
 
-/** Tests if a server that came back has been there long enough to know who is gone, of a process that was last seen at a time. */
+/**
+ * Tests if a server that came back has been there long enough to know who is gone, of a process that was last seen at a
+ * time.
+ */
 const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
   sql`pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), ${seen})`
 
-/** Tests for a process that is there, or that may come back after the server did: by its number, and the time when it was last seen. */
+/**
+ * Tests for a process that is there, or that may come back after the server did: by its number, and the time when it
+ * was last seen.
+ */
 export const isProcessAlive = (sql: Client, process: Fragment, seen: Fragment): Fragment =>
   sql`(${isHeldIn(sql, process)} OR NOT ${isSettledIn(sql, seen)})`
 
@@ -107,12 +126,17 @@ const isOverIn = (sql: Client): Fragment => sql`(
 export const listHeldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, SqlError> => {
   const prefix = toSessionName("")
   return Effect.map(
-    sql<{ readonly name: string }>`SELECT name FROM leases WHERE substr(name, 1, length(${prefix})) = ${prefix} AND NOT ${isOverIn(sql)}`,
+    sql<{
+      readonly name: string
+    }>`SELECT name FROM leases WHERE substr(name, 1, length(${prefix})) = ${prefix} AND NOT ${isOverIn(sql)}`,
     (rows) => rows.map(({ name }) => name.slice(prefix.length))
   )
 }
 
-/** Makes the leases of an open database; `write` runs a statement, again where the server went away, and maps its failure. */
+/**
+ * Makes the leases of an open database; `write` runs a statement, again where the server went away, and maps its
+ * failure.
+ */
 export const make = <E>(
   sql: Client,
   lock: ProcessLock,
@@ -126,26 +150,33 @@ export const make = <E>(
   const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
 
   const acquireLease = (name: string, owner: string) =>
-    write(Effect.gen(function*() {
-      const taken = yield* sql`
+    write(
+      Effect.gen(function* () {
+        const taken = yield* sql`
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
         SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${getCurrentProcess().pid} AS INTEGER), ${until}
         WHERE ${hasLock}
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
-          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner IN ${sql.in([owner, ...left.get(name) ?? []])}
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner IN ${sql.in([owner, ...(left.get(name) ?? [])])}
         RETURNING name`
-      if (taken.length > 0) return undefined
-      const [row] = yield* sql<{ readonly process: number; readonly pid: number }>`SELECT process, pid FROM leases WHERE name = ${name}`
-      return row ?? "again" as const
-    }))
+        if (taken.length > 0) return undefined
+        const [row] = yield* sql<{
+          readonly process: number
+          readonly pid: number
+        }>`SELECT process, pid FROM leases WHERE name = ${name}`
+        return row ?? ("again" as const)
+      })
+    )
 
-  const take: Service<E>["take"] = Effect.fnUntraced(function*(name) {
+  const take: Service<E>["take"] = Effect.fnUntraced(function* (name) {
     const owner = randomUUID()
     const lost = yield* Deferred.make<void>()
     let isOurs = true
     const renew = Effect.flatMap(
-      write(sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name} AND owner = ${owner} RETURNING name`),
-      (rows) => rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false)
+      write(
+        sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name} AND owner = ${owner} RETURNING name`
+      ),
+      (rows) => (rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false))
     )
     // A row that stays behind expires: an end does not wait for a server that is away.
     const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
@@ -153,10 +184,10 @@ export const make = <E>(
       Effect.timeout("5 seconds"),
       Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not given back`, cause), [])),
       Effect.map((rows) => {
-        if (rows.length === 0) left.set(name, [...left.get(name) ?? [], owner])
+        if (rows.length === 0) left.set(name, [...(left.get(name) ?? []), owner])
       })
     )
-    yield* Effect.addFinalizer(() => isOurs ? giveBack : Effect.void)
+    yield* Effect.addFinalizer(() => (isOurs ? giveBack : Effect.void))
     yield* lock.held
     let taken = yield* acquireLease(name, owner)
     // The server was away, and the lock is on its way; or the owner gave it back just now.
@@ -170,17 +201,21 @@ export const make = <E>(
     }
     left.delete(name)
     // One that was lost may have been taken again by this process.
-    yield* Effect.acquireRelease(Effect.sync(() => owners.set(name, owner)), () => Effect.sync(() => owners.get(name) === owner && owners.delete(name)))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => owners.set(name, owner)),
+      () => Effect.sync(() => owners.get(name) === owner && owners.delete(name))
+    )
     yield* Effect.sleep(renewEvery).pipe(
       // One that was not renewed is asked for again in time; until then it is good.
-      Effect.andThen(Effect.catchCause(renew, (cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true))),
+      Effect.andThen(
+        Effect.catchCause(renew, (cause) =>
+          Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)
+        )
+      ),
       Effect.repeat({ while: (held) => held }),
       Effect.forkScoped
     )
-    const lease: Lease<E> = {
-      isHeld: Effect.sync(() => !Deferred.isDoneUnsafe(lost)),
-      lost: Deferred.await(lost)
-    }
+    const lease: Lease<E> = { isHeld: Effect.sync(() => !Deferred.isDoneUnsafe(lost)), lost: Deferred.await(lost) }
     return lease
   })
 
@@ -189,9 +224,11 @@ export const make = <E>(
     ownerOf: (name) => owners.get(name),
     take,
     during: (name, use) =>
-      Effect.scoped(Effect.flatMap(
-        take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
-        use
-      ))
+      Effect.scoped(
+        Effect.flatMap(
+          take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
+          use
+        )
+      )
   }
 }

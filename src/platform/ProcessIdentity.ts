@@ -1,12 +1,12 @@
 /**
- * The identity of a process, and temporary directories that name the process they belong to, so that a later process can
- * remove those of processes that were killed.
+ * The identity of a process, and temporary directories that name the process they belong to, so that a later process
+ * can remove those of processes that were killed.
  *
  * **Details**
  *
  * A directory holds a file `owner` with the identity of its process. It is removed when that process is certainly gone:
- * another start of the same host, or no such process in the same process namespace. Directories of another host, of another
- * user or without a readable `owner` stay, and so does a symbolic link.
+ * another start of the same host, or no such process in the same process namespace. Directories of another host, of
+ * another user or without a readable `owner` stay, and so does a symbolic link.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -16,9 +16,9 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 
 /**
- * A process, as it is told from every other one of the machine. `machine` names the host, its boot and its process namespace: a process
- * id means something there only. `startTime` is the process's start in clock ticks (field 22 of `proc(5)`), which tells a process
- * from a later one of the same id; it is empty where there is no `/proc`.
+ * A process, as it is told from every other one of the machine. `machine` names the host, its boot and its process
+ * namespace: a process id means something there only. `startTime` is the process's start in clock ticks (field 22 of
+ * `proc(5)`), which tells a process from a later one of the same id; it is empty where there is no `/proc`.
  */
 interface ProcessIdentity {
   readonly machine: string
@@ -40,7 +40,9 @@ interface Stat {
   readonly startTime: string
 }
 
-/** `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`. */
+/**
+ * `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`.
+ */
 const readStat = (pid: number): Stat | undefined => {
   const text = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
@@ -52,7 +54,7 @@ let own: ProcessIdentity | undefined
 
 /** Identifies this process; read once. */
 export const getCurrentProcess = (): ProcessIdentity =>
-  own ??= {
+  (own ??= {
     machine: [
       hostname(),
       readOrEmpty(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
@@ -60,7 +62,7 @@ export const getCurrentProcess = (): ProcessIdentity =>
     ].join(" "),
     pid: process.pid,
     startTime: readStat(process.pid)?.startTime ?? ""
-  }
+  })
 
 const hasProcess = (pid: number): boolean => {
   try {
@@ -83,7 +85,9 @@ export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean =>
 
 const ownerFile = "owner"
 
-const Owner = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String }))
+const Owner = Schema.fromJsonString(
+  Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String })
+)
 
 /** Error of a directory that could not be marked as one of this process. */
 export class NotMarked extends Schema.TaggedError<NotMarked>()("NotMarked", { message: Schema.String }) {}
@@ -103,18 +107,26 @@ const isGone = (owner: typeof Owner.Type): boolean => {
   return isEarlierStart || isDead(owner)
 }
 
-const removeOne = Effect.fnUntraced(function*(directory: string) {
+const removeOne = Effect.fnUntraced(function* (directory: string) {
   const stat = yield* Effect.tryPromise(() => lstat(directory))
   if (!stat.isDirectory() || stat.uid !== process.getuid?.()) return
   const text = yield* Effect.tryPromise(() => readFile(join(directory, ownerFile), "utf8"))
-  if (isGone(yield* Schema.decodeEffect(Owner)(text))) yield* Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))
+  if (isGone(yield* Schema.decodeEffect(Owner)(text)))
+    yield* Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))
 })
 
-/** Removes the directories of killed processes whose names begin with `prefix`; what cannot be judged or removed stays. */
+/**
+ * Removes the directories of killed processes whose names begin with `prefix`; what cannot be judged or removed stays.
+ */
 export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<void> =>
   Effect.tryPromise(() => readdir(parent)).pipe(
     Effect.flatMap((names) =>
-      Effect.forEach(names.filter((name) => name.startsWith(prefix)), (name) => Effect.ignore(removeOne(join(parent, name))), { discard: true })),
+      Effect.forEach(
+        names.filter((name) => name.startsWith(prefix)),
+        (name) => Effect.ignore(removeOne(join(parent, name))),
+        { discard: true }
+      )
+    ),
     // A later start looks again.
     Effect.ignore
   )

@@ -1,21 +1,21 @@
 /**
- * Variables of this process, and the place where a program keeps those that hold secrets: out of `process.env`, and out of the
- * memory that `/proc/<pid>/environ` shows to every process of the user.
+ * Variables of this process, and the place where a program keeps those that hold secrets: out of `process.env`, and out
+ * of the memory that `/proc/<pid>/environ` shows to every process of the user.
  *
  * **Details**
  *
- * The kernel shows the block of memory that a program was started with; taking a variable out of `process.env` leaves it there.
- * So the entry is removed from `process.env` first, which is what nothing points to it by, and its bytes in the block are
- * overwritten with zeros through `/proc/self/mem`. This process goes on: its id, terminal, signals, inspector and options are
- * what they were, and no value is written anywhere. Where the block cannot be written (no `/proc`, a kernel that forbids it),
- * variables leave `process.env` only, and count as exposed.
+ * The kernel shows the block of memory that a program was started with; taking a variable out of `process.env` leaves
+ * it there. So the entry is removed from `process.env` first, which is what nothing points to it by, and its bytes in
+ * the block are overwritten with zeros through `/proc/self/mem`. This process goes on: its id, terminal, signals,
+ * inspector and options are what they were, and no value is written anywhere. Where the block cannot be written (no
+ * `/proc`, a kernel that forbids it), variables leave `process.env` only, and count as exposed.
  *
  * An application that embeds the library keeps its variables: only what calls {@link takeOver} hides anything.
  *
  * **Gotchas**
  *
- * Values stay in the memory of this process, and in the environment of whatever started it (a shell, `npm`). What may read the
- * memory of this process reads them: a sandbox is what prevents it.
+ * Values stay in the memory of this process, and in the environment of whatever started it (a shell, `npm`). What may
+ * read the memory of this process reads them: a sandbox is what prevents it.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,21 +40,32 @@ interface Hidden {
   /** Hides more variables, which commands do not get either. Names that are not set are left out. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
-  /** True in a program, whose secrets are kept out of `process.env`; an application keeps its variables where they are. */
+  /**
+   * True in a program, whose secrets are kept out of `process.env`; an application keeps its variables where they are.
+   */
   readonly isProgram: boolean
   /** Names of hidden variables that the system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
-   * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing else.
-   * Names that this process was not started with get the value of `file`, where it has one. `/proc/<pid>/environ` shows none
-   * of them.
+   * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing
+   * else. Names that this process was not started with get the value of `file`, where it has one. `/proc/<pid>/environ`
+   * shows none of them.
    */
-  readonly lend: (names: Iterable<string>, file?: (name: string) => string | undefined) => Effect.Effect<void, never, Scope.Scope>
+  readonly lend: (
+    names: Iterable<string>,
+    file?: (name: string) => string | undefined
+  ) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** Those of the program; an application hides nothing. */
 export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
-  defaultValue: () => ({ hide: () => {}, isHidden: () => false, isProgram: false, exposed: () => [], lend: () => Effect.void })
+  defaultValue: () => ({
+    hide: () => {},
+    isHidden: () => false,
+    isProgram: false,
+    exposed: () => [],
+    lend: () => Effect.void
+  })
 })
 
 /** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
@@ -70,7 +81,11 @@ const eraseVariables = (names: ReadonlySet<string>): void => {
   const memory = openSync("/proc/self/mem", "r+")
   try {
     // Nothing is written unless the memory at this place is what the kernel shows.
-    if (end - start !== shown.length || readSync(memory, block, 0, block.length, start) !== block.length || !block.equals(shown)) {
+    if (
+      end - start !== shown.length ||
+      readSync(memory, block, 0, block.length, start) !== block.length ||
+      !block.equals(shown)
+    ) {
       throw new Error("the environment of this process is not where /proc/self/stat says")
     }
     for (let at = 0; at < block.length;) {
@@ -92,8 +107,8 @@ interface TakenOver extends Hidden {
   /** All variables as they were. */
   readonly variables: Variables
   /**
-   * For {@link ProcessEnvironment}, whose readers take credentials out by name: the variables that are not hidden, and those that
-   * were hidden at the start.
+   * For {@link ProcessEnvironment}, whose readers take credentials out by name: the variables that are not hidden, and
+   * those that were hidden at the start.
    */
   readonly ofCommands: () => Variables
 }
@@ -126,7 +141,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
   const take = (name: string, file: (name: string) => string | undefined): boolean => {
     const isOwn = variables[name] !== undefined
     const value = isOwn ? variables[name] : file(name)
-    if (value === undefined || isOwn && !hidden.has(name)) return false
+    if (value === undefined || (isOwn && !hidden.has(name))) return false
     if (!isOwn) fromFile.add(name)
     lent.set(name, (lent.get(name) ?? 0) + 1)
     process.env[name] = value
@@ -155,10 +170,12 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
     isProgram: true,
     exposed: () => Array.from(exposed),
     lend: (names, file = () => undefined) =>
-      Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => Array.from(new Set(names)).filter((name) => take(name, file))),
-        (taken) => Effect.sync(() => taken.forEach(giveBack))
-      ))
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => Array.from(new Set(names)).filter((name) => take(name, file))),
+          (taken) => Effect.sync(() => taken.forEach(giveBack))
+        )
+      )
   }
 }
 

@@ -46,17 +46,19 @@ const ownName = "hermes-effect"
 const maxPackages = 300
 
 const names = Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
-const Manifest = Schema.fromJsonString(Schema.Struct({
-  name: Schema.optionalKey(Schema.String),
-  dependencies: names,
-  optionalDependencies: names,
-  peerDependencies: names
-}))
+const Manifest = Schema.fromJsonString(
+  Schema.Struct({
+    name: Schema.optionalKey(Schema.String),
+    dependencies: names,
+    optionalDependencies: names,
+    peerDependencies: names
+  })
+)
 
 const undecoded: typeof Manifest.Type = {}
 
 /** Reads the manifest of a package; an unreadable one names nothing. */
-const readManifest = Effect.fnUntraced(function*(directory: string) {
+const readManifest = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   return yield* Effect.orElseSucceed(
@@ -72,19 +74,19 @@ const listParents = (path: Path.Path, start: string): ReadonlyArray<string> => {
 }
 
 /** Tests if a path is a symbolic link. */
-const isLink = Effect.fnUntraced(function*(place: string) {
+const isLink = Effect.fnUntraced(function* (place: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.isSuccess(fs.readLink(place))
 })
 
 /** Finds the packages that a package loads, each by its real path, and the links to them. */
-const findDependencies = Effect.fnUntraced(function*(root: string) {
+const findDependencies = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const found = new Set<string>()
   const links = new Set<string>()
 
-  const resolvePackage = Effect.fnUntraced(function*(name: string, from: string) {
+  const resolvePackage = Effect.fnUntraced(function* (name: string, from: string) {
     for (const directory of listParents(path, from)) {
       const place = path.join(directory, "node_modules", name)
       const real = yield* Effect.orElseSucceed(fs.realPath(place), () => undefined)
@@ -97,11 +99,15 @@ const findDependencies = Effect.fnUntraced(function*(root: string) {
 
   let level: ReadonlyArray<string> = [root]
   while (level.length > 0 && found.size < maxPackages) {
-    const next = yield* Effect.forEach(level, Effect.fnUntraced(function*(directory) {
-      const { dependencies, optionalDependencies, peerDependencies } = yield* readManifest(directory)
-      const wanted = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
-      return yield* Effect.forEach(wanted, (name) => resolvePackage(name, directory), { concurrency: 8 })
-    }), { concurrency: 8 })
+    const next = yield* Effect.forEach(
+      level,
+      Effect.fnUntraced(function* (directory) {
+        const { dependencies, optionalDependencies, peerDependencies } = yield* readManifest(directory)
+        const wanted = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
+        return yield* Effect.forEach(wanted, (name) => resolvePackage(name, directory), { concurrency: 8 })
+      }),
+      { concurrency: 8 }
+    )
     const fresh = new Set(next.flat().filter((directory) => directory !== undefined && !found.has(directory)))
     level = Array.from(fresh).filter((directory) => directory !== undefined)
     level.forEach((directory) => found.add(directory))
@@ -110,11 +116,12 @@ const findDependencies = Effect.fnUntraced(function*(root: string) {
 })
 
 /** Finds what package managers put above a package for it: its command, and a link to it. */
-const findCommands = Effect.fnUntraced(function*(root: string) {
+const findCommands = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const places = listParents(path, path.dirname(root)).flatMap((directory) =>
-    [".bin/hermes", ownName].map((name) => path.join(directory, "node_modules", name)))
+    [".bin/hermes", ownName].map((name) => path.join(directory, "node_modules", name))
+  )
   const present = yield* Effect.filter(
     places.filter((place) => place !== root),
     (place) => Effect.isSuccess(fs.lstat(place))
@@ -125,7 +132,7 @@ const findCommands = Effect.fnUntraced(function*(root: string) {
 })
 
 /** Finds the symbolic links on the way to a file. */
-const findLinks = Effect.fnUntraced(function*(file: string) {
+const findLinks = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const links: Array<string> = []
@@ -134,7 +141,8 @@ const findLinks = Effect.fnUntraced(function*(file: string) {
   for (let followed = 0; followed < 40; followed++) {
     const parents = listParents(path, place).toReversed()
     const targets = yield* Effect.forEach(parents, (parent) =>
-      Effect.orElseSucceed(fs.readLink(parent), () => undefined))
+      Effect.orElseSucceed(fs.readLink(parent), () => undefined)
+    )
     const first = targets.findIndex((target) => target !== undefined)
     const link = parents[first]
     const target = targets[first]
@@ -146,17 +154,18 @@ const findLinks = Effect.fnUntraced(function*(file: string) {
 })
 
 /** Finds the files of a program. */
-export const findProgramFiles = Effect.fnUntraced(function*(
-  { module, node, script }: LoadedProgram
-): Effect.fn.Return<ProgramFiles, never, FileSystem.FileSystem | Path.Path> {
+export const findProgramFiles = Effect.fnUntraced(function* ({
+  module,
+  node,
+  script
+}: LoadedProgram): Effect.fn.Return<ProgramFiles, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const findReal = (place: string) => Effect.orElseSucceed(fs.realPath(place), () => place)
   const file = yield* findReal(module)
   const executable = yield* findReal(node)
-  const manifests = yield* Effect.filter(
-    listParents(path, path.dirname(file)),
-    (directory) => Effect.orElseSucceed(fs.exists(path.join(directory, "package.json")), () => false)
+  const manifests = yield* Effect.filter(listParents(path, path.dirname(file)), (directory) =>
+    Effect.orElseSucceed(fs.exists(path.join(directory, "package.json")), () => false)
   )
   const root = manifests[0]
   const isOwn = root !== undefined && (yield* readManifest(root)).name === ownName

@@ -1,20 +1,21 @@
 /**
- * A `SqlClient` over Node's SQLite: one connection, shared through a semaphore. A transaction takes the write lock when it
- * begins, so that it never has to be repeated because another process wrote in between.
+ * A `SqlClient` over Node's SQLite: one connection, shared through a semaphore. A transaction takes the write lock when
+ * it begins, so that it never has to be repeated because another process wrote in between.
  *
  * **Details**
  *
  * SQLite is loaded when the first database is opened. A file that is missing is made, readable by its owner alone.
  *
- * {@link Client.transaction} and {@link Client.statements} are for what is written at every step of a run: a transaction and its
- * statements without the Effects and spans that `effect/sql` makes for each of them.
+ * {@link Client.transaction} and {@link Client.statements} are for what is written at every step of a run: a
+ * transaction and its statements without the Effects and spans that `effect/sql` makes for each of them.
  *
- * With {@link Sharing} the writes of a short time are one transaction: each is a savepoint in it, and is visible at once to all who use the
- * same client. Killing the process loses the last of them, in the order in which they were made, and never one without those behind it;
- * {@link Client.committed} is for what must not be lost. After a commit that failed nothing is written any more.
+ * With {@link Sharing} the writes of a short time are one transaction: each is a savepoint in it, and is visible at
+ * once to all who use the same client. Killing the process loses the last of them, in the order in which they were
+ * made, and never one without those behind it; {@link Client.committed} is for what must not be lost. After a commit
+ * that failed nothing is written any more.
  *
- * {@link configure} chooses the journal of the file, {@link retryWhileLocked} how long a locked file is waited for: one second inside
- * SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
+ * {@link configure} chooses the journal of the file, {@link retryWhileLocked} how long a locked file is waited for: one
+ * second inside SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -50,8 +51,9 @@ export interface Database {
 /** A transaction under way. */
 export interface Transaction {
   /**
-   * Runs statements before the next statement of the client, and before the end of the transaction at the latest, so that what several
-   * {@link Client.statements} change in one row is one statement. They are lost with a transaction that is taken back.
+   * Runs statements before the next statement of the client, and before the end of the transaction at the latest, so
+   * that what several {@link Client.statements} change in one row is one statement. They are lost with a transaction
+   * that is taken back.
    */
   readonly putOff: (write: (all: Database["all"]) => void) => void
 }
@@ -62,13 +64,16 @@ export type Statements<A> = (all: Database["all"], transaction: Transaction) => 
 /** A client that can also write in few Effects. */
 export interface Client extends SqlClient.SqlClient {
   /**
-   * Runs an Effect in one transaction: the statements of the fiber in it, by the client or by {@link Client.statements}, are all done or
-   * none. It is not interrupted and is not nested in another one.
+   * Runs an Effect in one transaction: the statements of the fiber in it, by the client or by
+   * {@link Client.statements}, are all done or none. It is not interrupted and is not nested in another one.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
-  /** Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for no other one. */
+  /**
+   * Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for
+   * no other one.
+   */
   readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
   /** The same, now. */
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
@@ -108,8 +113,8 @@ const loadSqlite = async (): Promise<typeof import("node:sqlite")> => {
 }
 
 /**
- * Makes sure that the file is there and that nobody but its owner reads it: conversations hold what users show to nobody
- * else. SQLite gives its own files beside it the same mode.
+ * Makes sure that the file is there and that nobody but its owner reads it: conversations hold what users show to
+ * nobody else. SQLite gives its own files beside it the same mode.
  */
 const prepareFile = (path: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -147,8 +152,8 @@ const openFile = async (path: string): Promise<Database> => {
 }
 
 /**
- * Opens a database file that cannot be written, or must not be: nothing is made, not even beside it. A file whose log is empty can be read
- * without the files that SQLite keeps beside it, also in a directory that takes none.
+ * Opens a database file that cannot be written, or must not be: nothing is made, not even beside it. A file whose log
+ * is empty can be read without the files that SQLite keeps beside it, also in a directory that takes none.
  */
 const openFileForReading = async (path: string): Promise<Database> => {
   const file = resolve(path)
@@ -192,15 +197,16 @@ const wrapDatabase = (database: DatabaseSync): Database => {
 
 const beginTransaction = "BEGIN IMMEDIATE"
 
-const toSqlError = (operation: string) => (thrown: unknown): SqlError => {
-  if (isSqlError(thrown)) return thrown
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
-  const cause = thrown instanceof Error && "errcode" in thrown
-    ? Object.assign(thrown, { errno: thrown.errcode })
-    : thrown
-  return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
-}
+const toSqlError =
+  (operation: string) =>
+  (thrown: unknown): SqlError => {
+    if (isSqlError(thrown)) return thrown
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
+    const cause =
+      thrown instanceof Error && "errcode" in thrown ? Object.assign(thrown, { errno: thrown.errcode }) : thrown
+    return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
+  }
 
 /** `before` runs ahead of each statement. */
 const makeConnection = (database: Database, before: () => void): Connection => {
@@ -223,9 +229,15 @@ const makeConnection = (database: Database, before: () => void): Connection => {
     executeStream: (sql, parameters, transformRows) =>
       Stream.fromIterableEffect(execute(sql, parameters, transformRows)),
     executeValues: (sql, parameters) =>
-      Effect.map(tryRows(() => database.all(sql, parameters)), (rows) => rows.map(Object.values)),
+      Effect.map(
+        tryRows(() => database.all(sql, parameters)),
+        (rows) => rows.map(Object.values)
+      ),
     executeValuesUnprepared: (sql, parameters) =>
-      Effect.map(tryRows(() => database.once(sql, parameters)), (rows) => rows.map(Object.values)),
+      Effect.map(
+        tryRows(() => database.once(sql, parameters)),
+        (rows) => rows.map(Object.values)
+      ),
     executeUnprepared: (sql, parameters, transformRows) =>
       tryRows(() => {
         const rows = database.once(sql, parameters)
@@ -246,7 +258,7 @@ interface Bounds {
 const savepoint = "one_write"
 
 /** The client of an open database. */
-export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
+export const make = Effect.fnUntraced(function* (database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
   /** Statements of the transaction under way that were put off. */
   let late: Array<(all: Database["all"]) => void> = []
   const runLateWrites = (): void => {
@@ -278,9 +290,11 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     prepareTransactionControls: true
   }).pipe(Effect.provide(Reactivity.layer))
 
-  const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
+  const isWithin: Client["isWithin"] = (fiber) =>
+    Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
   const failed = toSqlError("execute")
-  const statementsUnsafe: Client["statementsUnsafe"] = (body) => Result.try({ try: () => body(database.all, current), catch: failed })
+  const statementsUnsafe: Client["statementsUnsafe"] = (body) =>
+    Result.try({ try: () => body(database.all, current), catch: failed })
   const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
   /** Of the transaction under way; there is one at a time. */
@@ -290,47 +304,52 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     afterwards = []
   }
   const commitTransaction = (all: Database["all"]): void => void all("COMMIT", [])
-  const rollback = Effect.orDie(statements((all) => {
-    // SQLite ends a transaction itself after some failures.
-    if (database.isTransaction()) all("ROLLBACK", [])
-  }))
+  const rollback = Effect.orDie(
+    statements((all) => {
+      // SQLite ends a transaction itself after some failures.
+      if (database.isTransaction()) all("ROLLBACK", [])
+    })
+  )
 
-  const transactionIn = ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] => (effect) => {
-    const runWithin = (connection: Connection) =>
-      Effect.suspend(() => {
-        try {
-          enter(database.all)
-        } catch (thrown) {
-          return Effect.fail(failed(thrown))
-        }
-        renewTransaction()
-        const giveUp = <E>(cause: Cause.Cause<E>) => {
-          renewTransaction()
-          return Effect.andThen(takeBack(cause), Effect.failCause(cause))
-        }
-        return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-          onFailure: giveUp,
-          onSuccess: (value) => {
-            try {
-              runLateWrites()
-            } catch (thrown) {
-              return giveUp(Cause.fail(failed(thrown)))
-            }
-            try {
-              leave(database.all)
-            } catch (thrown) {
-              const error = failed(thrown)
-              return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
-            }
-            return Effect.succeed({ value, then: afterwards })
+  const transactionIn =
+    ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] =>
+    (effect) => {
+      const runWithin = (connection: Connection) =>
+        Effect.suspend(() => {
+          try {
+            enter(database.all)
+          } catch (thrown) {
+            return Effect.fail(failed(thrown))
           }
+          renewTransaction()
+          const giveUp = <E>(cause: Cause.Cause<E>) => {
+            renewTransaction()
+            return Effect.andThen(takeBack(cause), Effect.failCause(cause))
+          }
+          return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+            onFailure: giveUp,
+            onSuccess: (value) => {
+              try {
+                runLateWrites()
+              } catch (thrown) {
+                return giveUp(Cause.fail(failed(thrown)))
+              }
+              try {
+                leave(database.all)
+              } catch (thrown) {
+                const error = failed(thrown)
+                return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
+              }
+              return Effect.succeed({ value, then: afterwards })
+            }
+          })
         })
-      })
-    return Effect.uninterruptible(Effect.flatMap(
-      acquirers.borrower(runWithin),
-      ({ then, value }) => then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
-    ))
-  }
+      return Effect.uninterruptible(
+        Effect.flatMap(acquirers.borrower(runWithin), ({ then, value }) =>
+          then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
+        )
+      )
+    }
 
   const alone = transactionIn({
     enter: startTransaction,
@@ -346,24 +365,30 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
 
     /** Notes that the transaction is over without a commit: what others were told is written is not there. */
     const loseTransaction = (error: SqlError) =>
-      Effect.andThen(rollback, Effect.suspend(() => {
-        isOpen = false
-        return Effect.fail(lost ??= error)
-      }))
+      Effect.andThen(
+        rollback,
+        Effect.suspend(() => {
+          isOpen = false
+          return Effect.fail((lost ??= error))
+        })
+      )
     const commitOpen = Effect.suspend(() => {
       if (lost !== undefined) return Effect.fail(lost)
       if (!isOpen) return Effect.void
       return Effect.matchEffect(statements(commitTransaction), {
         onSuccess: () => Effect.sync(() => void (isOpen = false)),
         // It is open as before, and is tried again.
-        onFailure: (error) => isLocked(error) ? Effect.fail(error) : loseTransaction(error)
+        onFailure: (error) => (isLocked(error) ? Effect.fail(error) : loseTransaction(error))
       })
     })
     const inLine = acquirers.borrower(() => commitOpen)
     const committed = Effect.suspend(() =>
       isOpen || lost !== undefined
-        ? Effect.uninterruptible(Effect.catch(retryWhileLocked(inLine), (error) => acquirers.borrower(() => loseTransaction(error))))
-        : Effect.void)
+        ? Effect.uninterruptible(
+            Effect.catch(retryWhileLocked(inLine), (error) => acquirers.borrower(() => loseTransaction(error)))
+          )
+        : Effect.void
+    )
     const later = Effect.sleep(within).pipe(
       Effect.andThen(Effect.sync(() => void (isDue = false))),
       // The next write tells of a failure.
@@ -382,10 +407,12 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
       takeBack: (cause) => {
         // SQLite ends the whole transaction after some failures, as on a full disk.
         if (!database.isTransaction()) return loseTransaction(failed(Cause.squash(cause)))
-        return Effect.orDie(statements((all) => {
-          all(`ROLLBACK TO ${savepoint}`, [])
-          all(`RELEASE ${savepoint}`, [])
-        }))
+        return Effect.orDie(
+          statements((all) => {
+            all(`ROLLBACK TO ${savepoint}`, [])
+            all(`RELEASE ${savepoint}`, [])
+          })
+        )
       }
     })
     const due = Effect.suspend(() => {
@@ -397,7 +424,8 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     return { committed, transaction }
   }
 
-  const { committed, transaction } = sharing === undefined ? { committed: undefined, transaction: alone } : shareCommits(sharing)
+  const { committed, transaction } =
+    sharing === undefined ? { committed: undefined, transaction: alone } : shareCommits(sharing)
 
   return Object.assign(client, {
     transaction,
@@ -414,7 +442,10 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
   })
 })
 
-const openClient = Effect.fnUntraced(function*(file: () => Promise<Database>, within?: Duration.Input): Effect.fn.Return<Client, SqlError, Scope.Scope> {
+const openClient = Effect.fnUntraced(function* (
+  file: () => Promise<Database>,
+  within?: Duration.Input
+): Effect.fn.Return<Client, SqlError, Scope.Scope> {
   const database = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: file, catch: toSqlError("open") }),
     (database) => Effect.sync(() => database.close())
@@ -423,11 +454,17 @@ const openClient = Effect.fnUntraced(function*(file: () => Promise<Database>, wi
   const scope = yield* Effect.scope
   const client = yield* make(database, { within, scope })
   const { committed = Effect.void } = client
-  yield* Scope.addFinalizer(scope, Effect.catch(committed, ({ message }) => Effect.logWarning(`The last writes are not kept: ${message}`)))
+  yield* Scope.addFinalizer(
+    scope,
+    Effect.catch(committed, ({ message }) => Effect.logWarning(`The last writes are not kept: ${message}`))
+  )
   return client
 })
 
-/** The client of the database in a file, whose writes share commits where `runWithin` says how long. It is closed with the scope. */
+/**
+ * The client of the database in a file, whose writes share commits where `runWithin` says how long. It is closed with
+ * the scope.
+ */
 export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
 
 /** The same for a file that exists and is only read; it need not be writable, and nor need its directory. */
@@ -441,7 +478,10 @@ const contention = Schedule.forever.pipe(
   Schedule.upTo({ duration: "15 seconds" })
 )
 
-/** Repeats statements while another process holds the file locked, for 15 seconds at most. The first try knows nothing of the others. */
+/**
+ * Repeats statements while another process holds the file locked, for 15 seconds at most. The first try knows nothing
+ * of the others.
+ */
 export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isLocked, (error) => {
     let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
@@ -454,9 +494,12 @@ export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effec
   })
 
 /** Chooses a write-ahead log, or a rollback journal where the file system cannot do that. */
-export const configure = Effect.fnUntraced(function*(sql: SqlClient.SqlClient): Effect.fn.Return<void, SqlError> {
+export const configure = Effect.fnUntraced(function* (sql: SqlClient.SqlClient): Effect.fn.Return<void, SqlError> {
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`.pipe(
-    Effect.catchIf((error) => !isLocked(error), () => sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = DELETE`)
+    Effect.catchIf(
+      (error) => !isLocked(error),
+      () => sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = DELETE`
+    )
   )
   yield* journal?.journal_mode === "wal" ? sql`PRAGMA synchronous = NORMAL` : sql`PRAGMA synchronous = FULL`
 })

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the descriptor 1
- * through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor in one piece has no
- * secrets in it. A screen on the terminal takes what goes to the streams in place of stderr.
+ * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the
+ * descriptor 1 through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor
+ * in one piece has no secrets in it. A screen on the terminal takes what goes to the streams in place of stderr.
  *
  * **Gotchas**
  *
@@ -18,7 +18,16 @@ import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 
 // Each takes the descriptor, or the path in its place, as its first argument.
-const writers = ["write", "writeSync", "writev", "writevSync", "writeFile", "writeFileSync", "appendFile", "appendFileSync"] as const
+const writers = [
+  "write",
+  "writeSync",
+  "writev",
+  "writevSync",
+  "writeFile",
+  "writeFileSync",
+  "appendFile",
+  "appendFileSync"
+] as const
 
 const synchronous = ["spawnSync", "execSync", "execFileSync"] as const
 
@@ -30,7 +39,7 @@ const isStdout = (target: unknown): boolean => target === 1 || target === proces
 const redirectStdio = (stdio: unknown): unknown => {
   if (stdio === "inherit") return ["inherit", 2, "inherit"]
   if (!Array.isArray(stdio)) return stdio
-  return stdio.map((target: unknown, index) => isStdout(target) || index === 1 && target === "inherit" ? 2 : target)
+  return stdio.map((target: unknown, index) => (isStdout(target) || (index === 1 && target === "inherit") ? 2 : target))
 }
 
 const withStdio = (argument: unknown): unknown =>
@@ -38,8 +47,11 @@ const withStdio = (argument: unknown): unknown =>
     ? { ...argument, stdio: redirectStdio(argument.stdio) }
     : argument
 
-/** Puts `make(original)` in place of a method, with the original's own properties (`util.promisify.custom`); returns its undoing. */
-const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): () => void => {
+/**
+ * Puts `make(original)` in place of a method, with the original's own properties (`util.promisify.custom`); returns its
+ * undoing.
+ */
+const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): (() => void) => {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== "function") return () => undefined
   // A function of Node: called with whatever its caller gave.
@@ -56,13 +68,16 @@ const padToLength = (safe: string, text: string): string => {
 }
 
 /** Text, or bytes of text, masked and as long as it was; anything else as it is. */
-const makeMasker = (mask: (text: string) => string) => (written: unknown): unknown => {
-  if (Array.isArray(written)) return written.map(makeMasker(mask))
-  const text = typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : ""
-  const safe = mask(text)
-  if (safe === text) return written
-  return typeof written === "string" ? padToLength(safe, text) : Buffer.from(padToLength(safe, text))
-}
+const makeMasker =
+  (mask: (text: string) => string) =>
+  (written: unknown): unknown => {
+    if (Array.isArray(written)) return written.map(makeMasker(mask))
+    const text =
+      typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : ""
+    const safe = mask(text)
+    if (safe === text) return written
+    return typeof written === "string" ? padToLength(safe, text) : Buffer.from(padToLength(safe, text))
+  }
 
 /** Destination of written text. */
 interface GuardOptions {
@@ -74,42 +89,64 @@ interface GuardOptions {
 }
 
 /** Guards stdout, masks what is written; returns the function that lifts the guard again. */
-export const guard = ({ mask, screen, stdoutTo }: GuardOptions): () => void => {
+export const guard = ({ mask, screen, stdoutTo }: GuardOptions): (() => void) => {
   const { stderr, stdout } = process
   const toStderr = stderr.write.bind(stderr)
   const masked = makeMasker(mask)
   const toStdout = stdout.write.bind(stdout)
-  const writeAside = (descriptor: 1 | 2): Callable => (written, ...rest) => {
-    const shown = screen()
-    if (shown === undefined) {
-      return descriptor === 1 && stdoutTo === 1
-        ? Reflect.apply(toStdout, stdout, [masked(written), ...rest])
-        : Reflect.apply(toStderr, stderr, [masked(written), ...rest])
+  const writeAside =
+    (descriptor: 1 | 2): Callable =>
+    (written, ...rest) => {
+      const shown = screen()
+      if (shown === undefined) {
+        return descriptor === 1 && stdoutTo === 1
+          ? Reflect.apply(toStdout, stdout, [masked(written), ...rest])
+          : Reflect.apply(toStderr, stderr, [masked(written), ...rest])
+      }
+      shown(
+        typeof written === "string"
+          ? written
+          : written instanceof Uint8Array
+            ? Buffer.from(written).toString("utf8")
+            : ""
+      )
+      const done = rest.find((one) => typeof one === "function")
+      if (typeof done === "function") process.nextTick(() => Reflect.apply(done, undefined, []))
+      return true
     }
-    shown(typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : "")
-    const done = rest.find((one) => typeof one === "function")
-    if (typeof done === "function") process.nextTick(() => Reflect.apply(done, undefined, []))
-    return true
-  }
   const undo = [
     replaceMethod(stdout, "write", () => writeAside(1)),
     replaceMethod(stderr, "write", () => writeAside(2)),
     ...writers.map((name) =>
-      replaceMethod(fs, name, (original) =>
-        function(this: unknown, target, written, ...rest) {
-          if (target !== 1 && target !== 2) return Reflect.apply(original, this, [target, written, ...rest])
-          return Reflect.apply(original, this, [target === 1 ? stdoutTo : 2, masked(written), ...rest])
-        })),
+      replaceMethod(
+        fs,
+        name,
+        (original) =>
+          function (this: unknown, target, written, ...rest) {
+            if (target !== 1 && target !== 2) return Reflect.apply(original, this, [target, written, ...rest])
+            return Reflect.apply(original, this, [target === 1 ? stdoutTo : 2, masked(written), ...rest])
+          }
+      )
+    ),
     ...synchronous.map((name) =>
-      replaceMethod(childProcess, name, (original) =>
-        function(this: unknown, ...args) {
-          return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
-        })),
+      replaceMethod(
+        childProcess,
+        name,
+        (original) =>
+          function (this: unknown, ...args) {
+            return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
+          }
+      )
+    ),
     // Every asynchronous way to start a child ends here, its options in one record.
-    replaceMethod(childProcess.ChildProcess.prototype, "spawn", (original) =>
-      function(this: unknown, ...args) {
-        return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
-      })
+    replaceMethod(
+      childProcess.ChildProcess.prototype,
+      "spawn",
+      (original) =>
+        function (this: unknown, ...args) {
+          return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
+        }
+    )
   ]
   syncBuiltinESMExports()
   return () => {

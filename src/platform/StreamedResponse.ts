@@ -1,6 +1,7 @@
 /**
- * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over what the parser of the
- * connection reads. A `Response` of the platform costs two stream conversions and a header table for each request, a Node stream one.
+ * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over
+ * what the parser of the connection reads. A `Response` of the platform costs two stream conversions and a header table
+ * for each request, a Node stream one.
  */
 import type { IncomingHttpHeaders } from "node:http"
 
@@ -27,8 +28,7 @@ const looks = 4
 /** Bytes of a whole body, and of a stream over all its life, at most: what goes on longer has no end. */
 const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
 
-const makeTooLargeError = (bytes: number): Error =>
-  new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
+const makeTooLargeError = (bytes: number): Error => new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
 
 /** More than this waiting in memory pauses the socket. */
 const highWaterMark = 256 * 1024
@@ -48,8 +48,8 @@ const makeReaderLeftError = (): Error => new Error("the reader has left")
  * Everything that has arrived since the last read comes as one chunk, so that a reader works once for each read of the
  * socket and not once for each piece that the server wrote. A reader that leaves early (`return`) lets the rest run out
  * for a moment, because the end of a stream is often only a few bytes behind its last event and a drained connection is
- * used again; after that, or on `cancel`, the connection is closed. With `silenceMillis` a source that sends no byte for so
- * long ends as an error; a reader that takes its time, with bytes waiting for it, is no silence.
+ * used again; after that, or on `cancel`, the connection is closed. With `silenceMillis` a source that sends no byte
+ * for so long ends as an error; a reader that takes its time, with bytes waiting for it, is no silence.
  */
 export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #source: BodySource
@@ -73,10 +73,13 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   }
 
   #watch(millis: number): void {
-    this.#timer = setInterval(() => {
-      if (!this.#started || !this.#whole && this.#size > 0) this.#idle = 0
-      else if (++this.#idle > looks) this.#fail(makeSilenceError(millis))
-    }, Math.max(1, millis / looks))
+    this.#timer = setInterval(
+      () => {
+        if (!this.#started || (!this.#whole && this.#size > 0)) this.#idle = 0
+        else if (++this.#idle > looks) this.#fail(makeSilenceError(millis))
+      },
+      Math.max(1, millis / looks)
+    )
   }
 
   #fail(error: Error): void {
@@ -246,7 +249,10 @@ export class StreamedResponse {
   readonly redirected: boolean
   readonly status: number
   readonly statusText = ""
-  /** Address that redirects led to; empty without one: the SDKs take the address of each answer apart for a log that nobody keeps. */
+  /**
+   * Address that redirects led to; empty without one: the SDKs take the address of each answer apart for a log that
+   * nobody keeps.
+   */
   readonly url: string
   readonly headers: HeaderFields
   readonly body: StreamedBody

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * V8 checks for termination while it matches; the time limit of `node:vm` asks for it from another thread. The code runs
- * on this thread, in this realm, with no copying. A call costs some 0.15 ms for its watchdog.
+ * V8 checks for termination while it matches; the time limit of `node:vm` asks for it from another thread. The code
+ * runs on this thread, in this realm, with no copying. A call costs some 0.15 ms for its watchdog.
  */
 import * as Predicate from "effect/Predicate"
 import { createContext, Script } from "node:vm"

@@ -1,25 +1,28 @@
 /**
- * Finds the programs that this process starts for itself, outside of any sandbox: `git`, `ssh`, `docker`, the command scanner, the
- * clipboard. Nothing that a sandboxed command can write is ever found.
+ * Finds the programs that this process starts for itself, outside of any sandbox: `git`, `ssh`, `docker`, the command
+ * scanner, the clipboard. Nothing that a sandboxed command can write is ever found.
  *
  * **Details**
  *
- * A launcher puts directories of the working tree on `PATH` (`npm run` and `npx` put `node_modules/.bin` there, a virtual environment its
- * `bin`), and some users have `.` on it. A sandboxed command that writes `node_modules/.bin/git` would be run with the rights of the user
- * by the next look at the tree. So a bare name is looked up here, and the result is an absolute path. An entry of `PATH` is skipped if it
+ * A launcher puts directories of the working tree on `PATH` (`npm run` and `npx` put `node_modules/.bin` there, a
+ * virtual environment its `bin`), and some users have `.` on it. A sandboxed command that writes
+ * `node_modules/.bin/git` would be run with the rights of the user by the next look at the tree. So a bare name is
+ * looked up here, and the result is an absolute path. An entry of `PATH` is skipped if it
  *
  * - is not absolute: an empty entry, `.`, `bin`;
  * - has a directory `node_modules` in its path;
- * - lies in the start directory, its repository, or a place that {@link distrustPlaces} named, by its path or by its real path;
+ * - lies in the start directory, its repository, or a place that {@link distrustPlaces} named, by its path or by its
+ *   real path;
  * - can be written by every user.
  *
- * A file is skipped if it cannot be executed, can be written by every user, or leads into such a place by a link. If no entry of `PATH`
- * is left, the directories of the system are searched. What was found is used until the process ends.
+ * A file is skipped if it cannot be executed, can be written by every user, or leads into such a place by a link. If no
+ * entry of `PATH` is left, the directories of the system are searched. What was found is used until the process ends.
  *
  * **Gotchas**
  *
- * The owner of a file is not asked: a sandboxed command has the same user as this process, package managers install for other users, and
- * in a user namespace the files of root belong to `nobody`. The system directories are used even if this process works in `/`.
+ * The owner of a file is not asked: a sandboxed command has the same user as this process, package managers install for
+ * other users, and in a user namespace the files of root belong to `nobody`. The system directories are used even if
+ * this process works in `/`.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"
@@ -30,13 +33,23 @@ import { ProcessEnvironment } from "./ProcessVariables.ts"
 
 /** Directories in which an operating system and its package manager install programs. */
 const systemDirectories: ReadonlyArray<string> = [
-  "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"
+  "/usr/local/sbin",
+  "/usr/local/bin",
+  "/usr/sbin",
+  "/usr/bin",
+  "/sbin",
+  "/bin",
+  "/opt/homebrew/bin",
+  "/run/current-system/sw/bin"
 ]
 
 const isWindows = process.platform === "win32"
 const everybodyWrites = 0o002
 
-/** Directories of this process that commands may write. It only grows: a place that was written once is never trusted again. */
+/**
+ * Directories of this process that commands may write. It only grows: a place that was written once is never trusted
+ * again.
+ */
 const writablePlaces = new Set<string>()
 /** Programs that were found, by name, search path and start directory. */
 const foundPrograms = new Map<string, string>()
@@ -53,7 +66,8 @@ const workingDirectories = (() => {
   }
 })()
 
-const isWithin = (path: string, place: string): boolean => path === place || path.startsWith(place.endsWith(sep) ? place : place + sep)
+const isWithin = (path: string, place: string): boolean =>
+  path === place || path.startsWith(place.endsWith(sep) ? place : place + sep)
 
 const toRealPath = (path: string): string => {
   try {
@@ -64,7 +78,9 @@ const toRealPath = (path: string): string => {
   }
 }
 
-/** Names directories, absolute, whose programs are never run outside of a sandbox from now on: a command may write them. */
+/**
+ * Names directories, absolute, whose programs are never run outside of a sandbox from now on: a command may write them.
+ */
 export const distrustPlaces = (directories: Iterable<string>): void => {
   for (const directory of directories) {
     if (writablePlaces.has(directory)) continue
@@ -76,7 +92,7 @@ export const distrustPlaces = (directories: Iterable<string>): void => {
 
 /** Returns the root of the repository that holds a directory, or the directory. */
 const findRoot = (directory: string): string => {
-  for (let at = directory;; at = dirname(at)) {
+  for (let at = directory; ; at = dirname(at)) {
     if (existsSync(join(at, ".git"))) return at
     if (at === dirname(at)) return directory
   }
@@ -88,9 +104,13 @@ const collectPlaces = (start: string): ReadonlyArray<string> => {
   return [...new Set([...starts, ...starts.map(findRoot), ...writablePlaces])]
 }
 
-/** True of a path in a place. The root directory holds everything, and the programs of the system are run nevertheless. */
+/**
+ * True of a path in a place. The root directory holds everything, and the programs of the system are run nevertheless.
+ */
 const isInPlaces = (path: string, places: ReadonlyArray<string>): boolean =>
-  places.some((place) => place === dirname(place) ? !systemDirectories.some((directory) => isWithin(path, directory)) : isWithin(path, place))
+  places.some((place) =>
+    place === dirname(place) ? !systemDirectories.some((directory) => isWithin(path, directory)) : isWithin(path, place)
+  )
 
 const isTrustedDirectory = (directory: string, places: ReadonlyArray<string>): boolean => {
   if (!isAbsolute(directory) || resolve(directory).split(sep).includes("node_modules")) return false
@@ -113,7 +133,10 @@ const isTrustedFile = (file: string, places: ReadonlyArray<string>): boolean => 
   }
 }
 
-/** Returns the directories of a search path in which programs are looked for; those of the system if none of its entries is trusted. */
+/**
+ * Returns the directories of a search path in which programs are looked for; those of the system if none of its entries
+ * is trusted.
+ */
 export const selectDirectories = (searchPath: string | undefined, start: string): ReadonlyArray<string> => {
   const places = collectPlaces(start)
   const isTrusted = (directory: string): boolean => {
@@ -130,10 +153,12 @@ export const selectDirectories = (searchPath: string | undefined, start: string)
 
 const lookUp = (name: string, searchPath: string | undefined, start: string): string | undefined => {
   const places = collectPlaces(start)
-  // A path was written down by the user, who says with it which file is meant; one that is not absolute names a file of the working tree.
+  // A path was written down by the user, who says with it which file is meant; one that is not absolute names a file of
+  // the working tree.
   if (/[/\\]/.test(name)) return isAbsolute(name) ? name : undefined
   const names = isWindows ? [name, `${name}.exe`, `${name}.cmd`] : [name]
-  return selectDirectories(searchPath, start).flatMap((directory) => names.map((each) => join(directory, each)))
+  return selectDirectories(searchPath, start)
+    .flatMap((directory) => names.map((each) => join(directory, each)))
     .find((file) => isTrustedFile(file, places))
 }
 
@@ -143,21 +168,32 @@ const searchPathOfProcess = Effect.map(Effect.all([ProcessEnvironment, StartDire
 }))
 
 /**
- * Finds a program of this machine by its name, and returns its absolute path. It fails with `NotFound`, as the start of a program that is
- * not installed does. An absolute path is returned as it is.
+ * Finds a program of this machine by its name, and returns its absolute path. It fails with `NotFound`, as the start of
+ * a program that is not installed does. An absolute path is returned as it is.
  */
 export const find = (name: string): Effect.Effect<string, PlatformError> =>
   Effect.flatMap(searchPathOfProcess, ({ searchPath, start }) => {
     const key = `${name}\0${searchPath ?? ""}\0${start}`
     const found = foundPrograms.get(key) ?? lookUp(name, searchPath, start)
     if (found === undefined) {
-      return Effect.fail(systemError({ _tag: "NotFound", module: "ChildProcess", method: "spawn", pathOrDescriptor: name, description: "not installed" }))
+      return Effect.fail(
+        systemError({
+          _tag: "NotFound",
+          module: "ChildProcess",
+          method: "spawn",
+          pathOrDescriptor: name,
+          description: "not installed"
+        })
+      )
     }
     foundPrograms.set(key, found)
     return Effect.succeed(found)
   })
 
-/** `PATH` for a program that this process starts outside of any sandbox: what that program starts comes from trusted directories too. */
+/**
+ * `PATH` for a program that this process starts outside of any sandbox: what that program starts comes from trusted
+ * directories too.
+ */
 export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, ({ searchPath, start }) => {
   const key = `${searchPath ?? ""}\0${start}`
   const found = safePaths.get(key) ?? selectDirectories(searchPath, start).join(delimiter)
@@ -165,23 +201,33 @@ export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, (
   return found
 })
 
-/** True of an entry that a user has on `PATH`, and not one that a launcher put there (`npm run`, `npx`) or that depends on the directory. */
+/**
+ * True of an entry that a user has on `PATH`, and not one that a launcher put there (`npm run`, `npx`) or that depends
+ * on the directory.
+ */
 const isOfUser = (entry: string): boolean => isAbsolute(entry) && !entry.split(sep).includes("node_modules")
 
 /**
- * Variables as commands may be given them, for a command line that the user types: `PATH` is that of the user's shell. A virtual
- * environment of the working tree that the user activated stays on it; what a launcher added does not.
+ * Variables as commands may be given them, for a command line that the user types: `PATH` is that of the user's shell.
+ * A virtual environment of the working tree that the user activated stays on it; what a launcher added does not.
  */
 export const shellEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   ProcessEnvironment,
   (environment) => () => {
     const { PATH, ...others } = environment()
-    return { ...others, ...PATH === undefined ? {} : { PATH: PATH.split(delimiter).filter(isOfUser).join(delimiter) } }
+    return {
+      ...others,
+      ...(PATH === undefined ? {} : { PATH: PATH.split(delimiter).filter(isOfUser).join(delimiter) })
+    }
   }
 )
 
-/** Variables as commands may be given them, with {@link safePath}, for a program that the user named and that finds others by their names. */
+/**
+ * Variables as commands may be given them, with {@link safePath}, for a program that the user named and that finds
+ * others by their names.
+ */
 export const safeEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   Effect.all([ProcessEnvironment, safePath]),
-  ([environment, path]) => () => ({ ...environment(), PATH: path })
+  ([environment, path]) =>
+    () => ({ ...environment(), PATH: path })
 )

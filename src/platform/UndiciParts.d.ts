@@ -1,4 +1,5 @@
-// Modules of undici that are loaded alone. Its index loads all of it: mocks, caches, WebSocket, a `fetch`, a third of its code that nothing here uses.
+// Modules of undici that are loaded alone. Its index loads all of it: mocks, caches, WebSocket, a `fetch`, a third of
+// its code that nothing here uses.
 declare module "undici/lib/dispatcher/pool.js" {
   import { Pool } from "undici"
   export default Pool

@@ -18,13 +18,17 @@ interface AcceptedCommands<C> {
 }
 
 /** `/MyCmd ` as `mycmd`. */
-export const normalizeName = (given: string): string => given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
+export const normalizeName = (given: string): string =>
+  given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
 
 /** Help of a command that brings none. */
 const defaultDescription = "Plugin command"
 
 /** The commands of one plugin under the names that they get; `reserved` are the names of the program's own. */
-export const acceptCommands = <C extends CommandFields>(given: ReadonlyArray<C>, reserved: ReadonlyArray<string>): AcceptedCommands<C> => {
+export const acceptCommands = <C extends CommandFields>(
+  given: ReadonlyArray<C>,
+  reserved: ReadonlyArray<string>
+): AcceptedCommands<C> => {
   const warnings: Array<string> = []
   const commands = given.flatMap((command) => {
     const name = normalizeName(command.name)
@@ -36,17 +40,20 @@ export const acceptCommands = <C extends CommandFields>(given: ReadonlyArray<C>,
       warnings.push(`the command "${name}" is ignored: the program has one of that name`)
       return []
     }
-    return [{
-      ...command,
-      name,
-      description: command.description?.trim() || defaultDescription,
-      argsHint: command.argsHint?.trim() || undefined
-    }]
+    return [
+      {
+        ...command,
+        name,
+        description: command.description?.trim() || defaultDescription,
+        argsHint: command.argsHint?.trim() || undefined
+      }
+    ]
   })
   return { commands, warnings }
 }
 
 /** Of several commands with one name, the last: by name, in order. */
 export const dropDuplicates = <C extends CommandFields>(commands: ReadonlyArray<C>): ReadonlyArray<C> =>
-  Array.from(new Map(commands.map((command) => [command.name, command])).values())
-    .toSorted((a, b) => a.name < b.name ? -1 : 1)
+  Array.from(new Map(commands.map((command) => [command.name, command])).values()).toSorted((a, b) =>
+    a.name < b.name ? -1 : 1
+  )

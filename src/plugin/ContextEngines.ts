@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * An engine is foreign code: it gets copies, has two minutes, and its answer is used only when it is a smaller conversation that can go
- * on: the system prompt and the newest message of the user are still there, no result of a tool is without its call and no call without
- * its result. Else, and when it fails, the conversation stays as it is and the user is told.
+ * An engine is foreign code: it gets copies, has two minutes, and its answer is used only when it is a smaller
+ * conversation that can go on: the system prompt and the newest message of the user are still there, no result of a
+ * tool is without its call and no call without its result. Else, and when it fails, the conversation stays as it is and
+ * the user is told.
  *
  * Source: `hermes-contract.md` §3.5 (`register_context_engine`).
  */
@@ -23,7 +24,9 @@ import type * as CompactionPort from "../routing/CompactionPort.ts"
 export interface ContextEngine {
   readonly name: string
   /** The smaller conversation; undefined or the same messages where it stays. */
-  readonly compact: (request: CompactionPort.Request) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
+  readonly compact: (
+    request: CompactionPort.Request
+  ) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
   /** Share of the window from which on a conversation is compacted, above 0 and up to 1; half of it when absent. */
   readonly threshold?: number | undefined
 }
@@ -32,7 +35,10 @@ export interface ContextEngine {
 export interface PlainContextEngine {
   readonly name: string
   readonly threshold?: number
-  /** `messages` are copies of the conversation, the system message first; messages of the answer are some of them, or `{ role, content }`. */
+  /**
+   * `messages` are copies of the conversation, the system message first; messages of the answer are some of them, or
+   * `{ role, content }`.
+   */
   readonly compress: (messages: ReadonlyArray<Prompt.Message>, info: PlainRequest) => unknown
 }
 
@@ -50,24 +56,40 @@ const deadline = Duration.minutes(2)
 const isShare = (value: unknown): value is number => typeof value === "number" && value > 0 && value <= 1
 
 /** Reads an engine of plain functions; `call` runs what they return. Undefined where it is none. */
-export const readEngine = (given: unknown, call: (run: () => unknown) => Effect.Effect<unknown, unknown>): ContextEngine | undefined => {
+export const readEngine = (
+  given: unknown,
+  call: (run: () => unknown) => Effect.Effect<unknown, unknown>
+): ContextEngine | undefined => {
   if (!Predicate.isObject(given)) return undefined
   const { compress, name, threshold } = given
-  if (typeof name !== "string" || name.trim() === "" || !Predicate.isFunction(compress) || (threshold !== undefined && !isShare(threshold))) return undefined
+  if (
+    typeof name !== "string" ||
+    name.trim() === "" ||
+    !Predicate.isFunction(compress) ||
+    (threshold !== undefined && !isShare(threshold))
+  )
+    return undefined
   return {
     name: name.trim(),
     threshold,
     compact: ({ focus, messages, reason, sessionId, tokens, window }) => {
       const info: PlainRequest = Object.freeze({ session_id: sessionId, reason, window, tokens, focus_topic: focus })
       // The answer is read as messages by who asks.
-      return call(() => Reflect.apply(compress, given, [messages, info])) as Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
+      return call(() => Reflect.apply(compress, given, [messages, info])) as Effect.Effect<
+        ReadonlyArray<Prompt.Message> | undefined,
+        unknown
+      >
     }
   }
 }
 
-const collectCallIds = (messages: ReadonlyArray<Prompt.Message>, type: "tool-call" | "tool-result"): ReadonlyArray<string> =>
+const collectCallIds = (
+  messages: ReadonlyArray<Prompt.Message>,
+  type: "tool-call" | "tool-result"
+): ReadonlyArray<string> =>
   messages.flatMap(({ content }) =>
-    typeof content === "string" ? [] : content.flatMap((part) => part.type === type && "id" in part ? [part.id] : []))
+    typeof content === "string" ? [] : content.flatMap((part) => (part.type === type && "id" in part ? [part.id] : []))
+  )
 
 /** Reason for which a conversation cannot go on as an answer of an engine; undefined where it can. */
 const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
@@ -78,7 +100,8 @@ const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<P
   const [calls, results] = [new Set(collectCallIds(after, "tool-call")), new Set(collectCallIds(after, "tool-result"))]
   if (Array.from(results).some((id) => !calls.has(id))) return "a result of a tool is without its call"
   const answered = new Set(collectCallIds(before, "tool-result"))
-  if (Array.from(calls).some((id) => answered.has(id) && !results.has(id))) return "a call of a tool is without its result"
+  if (Array.from(calls).some((id) => answered.has(id) && !results.has(id)))
+    return "a call of a tool is without its result"
   return JSON.stringify(after).length < JSON.stringify(before).length ? undefined : "it is not smaller"
 }
 
@@ -87,19 +110,24 @@ export const makePort = ({ compact, name, threshold }: ContextEngine): Compactio
   trigger: (window) => Math.floor(window * (isShare(threshold) ? threshold : 0.5)),
   compact: (request) => {
     const { messages, notify = () => Effect.void } = request
-    const reportUnchanged = (why: string) => Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
+    const reportUnchanged = (why: string) =>
+      Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
     const work = Effect.suspend(() => compact({ ...request, messages: LifecycleStack.copyConversation(messages) }))
     return IsolatedCall.contain(work, { what: `the context engine ${name}`, deadline }).pipe(
-      Effect.flatMap((answer) => answer === undefined ? Effect.succeed(messages) : Effect.try({
-        try: () => LifecycleStack.readMessages(answer, 0),
-        catch: (error) => error
-      })),
+      Effect.flatMap((answer) =>
+        answer === undefined
+          ? Effect.succeed(messages)
+          : Effect.try({ try: () => LifecycleStack.readMessages(answer, 0), catch: (error) => error })
+      ),
       Effect.flatMap((after) => {
-        if (after.length === messages.length && after.every((message, at) => message === messages[at])) return Effect.succeed(messages)
+        if (after.length === messages.length && after.every((message, at) => message === messages[at]))
+          return Effect.succeed(messages)
         const wrong = findFault(messages, after)
         return wrong === undefined ? Effect.succeed(after) : reportUnchanged(wrong)
       }),
-      Effect.catchCause((cause) => Cause.hasInterrupts(cause) ? Effect.interrupt : reportUnchanged(IsolatedCall.describeFailure(cause)))
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause) ? Effect.interrupt : reportUnchanged(IsolatedCall.describeFailure(cause))
+      )
     )
   }
 })

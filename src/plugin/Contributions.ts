@@ -1,6 +1,6 @@
 /**
- * Reads what code on disk says that it contributes. The types of a plugin say the same, but nobody checked the code against
- * them.
+ * Reads what code on disk says that it contributes. The types of a plugin say the same, but nobody checked the code
+ * against them.
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -20,20 +20,43 @@ const isWrapperOrRewriter = (value: unknown): boolean =>
   Predicate.isObject(value) && ["wrap", "rewrite", "make"].some((key) => Predicate.isFunction(value[key]))
 
 const middlewareKinds: ReadonlySet<unknown> = new Set([
-  "llm_request", "tool_request", "llm_execution", "tool_execution", "wrap_model_call", "wrap_tool_call", "lifecycle"
+  "llm_request",
+  "tool_request",
+  "llm_execution",
+  "tool_execution",
+  "wrap_model_call",
+  "wrap_tool_call",
+  "lifecycle"
 ])
 
 /** The parts of a contribution, and how each is known. */
 const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is: (value: unknown) => boolean] } = {
-  tools: ["a toolset: see Toolset.make", (value) => isNamed(value) && Array.isArray(value["tools"]) && Effect.isEffect(value["bind"])],
-  hooks: ["a hook: see Hooks.on", (value) =>
-    Predicate.isObject(value) && typeof value["label"] === "string" && Predicate.isObject(value["delivery"]) &&
-    Array.isArray(value["listeners"]) && value["listeners"].every(isListener)],
-  middleware: ["middleware: see Middleware.llmRequest", (value) =>
-    isNamed(value) && middlewareKinds.has(value["kind"]) && isWrapperOrRewriter(value["run"])],
+  tools: [
+    "a toolset: see Toolset.make",
+    (value) => isNamed(value) && Array.isArray(value["tools"]) && Effect.isEffect(value["bind"])
+  ],
+  hooks: [
+    "a hook: see Hooks.on",
+    (value) =>
+      Predicate.isObject(value) &&
+      typeof value["label"] === "string" &&
+      Predicate.isObject(value["delivery"]) &&
+      Array.isArray(value["listeners"]) &&
+      value["listeners"].every(isListener)
+  ],
+  middleware: [
+    "middleware: see Middleware.llmRequest",
+    (value) => isNamed(value) && middlewareKinds.has(value["kind"]) && isWrapperOrRewriter(value["run"])
+  ],
   providers: ["a provider source: { name, open }", (value) => isNamed(value) && Predicate.isFunction(value["open"])],
-  memoryProviders: ["a memory provider: { name, prefetch }", (value) => isNamed(value) && Predicate.isFunction(value["prefetch"])],
-  contextEngines: ["a context engine: { name, compact }", (value) => isNamed(value) && Predicate.isFunction(value["compact"])],
+  memoryProviders: [
+    "a memory provider: { name, prefetch }",
+    (value) => isNamed(value) && Predicate.isFunction(value["prefetch"])
+  ],
+  contextEngines: [
+    "a context engine: { name, compact }",
+    (value) => isNamed(value) && Predicate.isFunction(value["compact"])
+  ],
   commands: ["a command: { name, run }", isCommand],
   cliCommands: ["a command: { name, run }", isCommand]
 }
@@ -42,7 +65,11 @@ const isPart = (key: string): key is keyof typeof parts => Object.hasOwn(parts, 
 
 /** Contribution that was read, or why it cannot be used, and what of it is ignored. */
 type ContributionResult =
-  | { readonly _tag: "Contribution"; readonly contribution: Contribution<unknown>; readonly warnings: ReadonlyArray<string> }
+  | {
+      readonly _tag: "Contribution"
+      readonly contribution: Contribution<unknown>
+      readonly warnings: ReadonlyArray<string>
+    }
   | { readonly _tag: "Wrong"; readonly message: string }
 
 const rejectContribution = (message: string): ContributionResult => ({ _tag: "Wrong", message })
@@ -56,7 +83,9 @@ export const readContribution = (value: unknown): ContributionResult => {
   for (const [key, given] of Object.entries(value)) {
     if (!isPart(key)) {
       const meant = findNearest(key, Object.keys(parts))
-      warnings.push(`"${key}" is not part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`)
+      warnings.push(
+        `"${key}" is not part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`
+      )
       continue
     }
     if (given === undefined) continue

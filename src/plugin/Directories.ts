@@ -1,6 +1,6 @@
 /**
- * Plugins of a directory: `<root>/<plugin>/plugin.yaml`, or one category deeper, `<root>/<category>/<plugin>/plugin.yaml`.
- * No code of theirs is run.
+ * Plugins of a directory: `<root>/<plugin>/plugin.yaml`, or one category deeper,
+ * `<root>/<category>/<plugin>/plugin.yaml`. No code of theirs is run.
  *
  * **Details**
  *
@@ -41,13 +41,16 @@ const listModuleNames = (path: string): ReadonlyArray<string> =>
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
 const catchMissing = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<Option.Option<A>, PlatformError> =>
-  self.pipe(Effect.asSome, Effect.catchIf(isMissing, () => Effect.succeedNone))
+  self.pipe(
+    Effect.asSome,
+    Effect.catchIf(isMissing, () => Effect.succeedNone)
+  )
 
 /** A name that can be a key: one line of text that is no path. */
 const isKey = (name: string): boolean => /^[^\s/\\.\p{C}][^/\\\p{C}]*$/u.test(name)
 
 /** The first of some files of a directory that is there. */
-const findFirstFile = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>) {
+const findFirstFile = Effect.fnUntraced(function* (directory: string, names: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   for (const name of names) {
@@ -57,14 +60,18 @@ const findFirstFile = Effect.fnUntraced(function*(directory: string, names: Read
   return undefined
 })
 
-const determineKind = Effect.fnUntraced(function*(manifest: Manifest.Manifest, module: string | undefined) {
+const determineKind = Effect.fnUntraced(function* (manifest: Manifest.Manifest, module: string | undefined) {
   if (manifest.kind !== undefined || module === undefined) return manifest.kind ?? "standalone"
   const fs = yield* FileSystem.FileSystem
   return Manifest.guessKind(yield* fs.readFileString(module))
 })
 
 /** Reads a directory with a manifest; nothing when it has none. */
-export const readPluginDirectory = Effect.fnUntraced(function*(directory: string, source: Source, category: string | undefined) {
+export const readPluginDirectory = Effect.fnUntraced(function* (
+  directory: string,
+  source: Source,
+  category: string | undefined
+) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const file = yield* findFirstFile(directory, Manifest.fileNames)
@@ -89,20 +96,25 @@ export const readPluginDirectory = Effect.fnUntraced(function*(directory: string
 })
 
 /** The directories in a directory that may be plugins or categories. */
-const listDirectories = Effect.fnUntraced(function*(path: string) {
+const listDirectories = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const names = Option.getOrElse(yield* catchMissing(fs.readDirectory(path)), () => [])
   const isHiddenName = (name: string): boolean => name.startsWith(".") || name === "node_modules"
   return yield* Effect.filter(names.filter((name) => !isHiddenName(name)).toSorted(), (name) =>
-    Effect.map(catchMissing(fs.stat(paths.join(path, name))), (info) =>
-      Option.isSome(info) && info.value.type === "Directory"))
+    Effect.map(
+      catchMissing(fs.stat(paths.join(path, name))),
+      (info) => Option.isSome(info) && info.value.type === "Directory"
+    )
+  )
 })
 
 /** Everything in one directory. Fails when the directory itself cannot be read; one that is not there is empty. */
-export const scanRoot = Effect.fnUntraced(function*(
-  { path, source, without = [] }: Root
-): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
+export const scanRoot = Effect.fnUntraced(function* ({
+  path,
+  source,
+  without = []
+}: Root): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
   const candidates: Array<Candidate> = []
   const warnings: Array<string> = []
@@ -110,14 +122,16 @@ export const scanRoot = Effect.fnUntraced(function*(
   /** True when it is a plugin, also one that cannot be used. */
   const addCandidate = (directory: string, category: string | undefined) =>
     readPluginDirectory(directory, source, category).pipe(
-      Effect.map(Option.match({
-        onNone: () => false,
-        onSome: (found) => {
-          candidates.push(found.candidate)
-          warnings.push(...found.warnings)
-          return true
-        }
-      })),
+      Effect.map(
+        Option.match({
+          onNone: () => false,
+          onSome: (found) => {
+            candidates.push(found.candidate)
+            warnings.push(...found.warnings)
+            return true
+          }
+        })
+      ),
       Effect.catch((error) =>
         Effect.sync(() => {
           warnings.push(`plugin in ${directory} is left out: ${error.message}`)

@@ -79,9 +79,14 @@ const mergeByKey = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candida
 const nothing: DiscoveredPlugins = { candidates: [], warnings: [] }
 
 /** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
-export const discover = Effect.fnUntraced(function*(
-  { bundled, cwd, packages, trust, user, variable }: Places
-): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
+export const discover = Effect.fnUntraced(function* ({
+  bundled,
+  cwd,
+  packages,
+  trust,
+  user,
+  variable
+}: Places): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
   if (isTruthy(variable("HERMES_SAFE_MODE"))) return nothing
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -89,9 +94,10 @@ export const discover = Effect.fnUntraced(function*(
   const project = paths.join(cwd, FolderTrust.ownParts.plugins)
   const isWanted = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
   const isProject = isWanted && (yield* trust.isTrusted(cwd))
-  const refused = isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
-    ? [FolderTrust.makeUntrustedError(project, yield* trust.projectOf(cwd)).message]
-    : []
+  const refused =
+    isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
+      ? [FolderTrust.makeUntrustedError(project, yield* trust.projectOf(cwd)).message]
+      : []
   const roots: ReadonlyArray<Root> = [
     ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),
     { path: user, source: "user" },

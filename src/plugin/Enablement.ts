@@ -25,7 +25,10 @@ const skipPlugin = (reason: string | undefined): Decision => ({ _tag: "Leave", e
 const isListed = (list: ReadonlyArray<string>, { names }: Pick<Candidate, "names">): boolean =>
   list.some((entry) => names.includes(entry.trim()))
 
-/** Decides whether a plugin is loaded. The first rule that fits decides: no beats yes, whichever name either of them uses. */
+/**
+ * Decides whether a plugin is loaded. The first rule that fits decides: no beats yes, whichever name either of them
+ * uses.
+ */
 export const decideLoading = (candidate: Candidate, { disabled, enabled }: Lists): Decision => {
   const { key, kind, source } = candidate
   if (isListed(disabled, candidate)) return skipPlugin("disabled via config")

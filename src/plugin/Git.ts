@@ -1,6 +1,6 @@
 /**
- * The `git` binary, for fetching plugins: nothing that a repository brings is run, nobody is asked for a password, and no
- * command takes longer than a minute.
+ * The `git` binary, for fetching plugins: nothing that a repository brings is run, nobody is asked for a password, and
+ * no command takes longer than a minute.
  *
  * Source: `hermes-contract.md` §3.6.
  */
@@ -22,14 +22,26 @@ const deadline = Duration.seconds(60)
 
 /** Hooks, helpers that are named by addresses, and watchers stay off; transports are those that `isUrl` knows. */
 const settings = [
-  "core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "submodule.recurse=false"
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "protocol.ext.allow=never",
+  "submodule.recurse=false"
 ].flatMap((setting) => ["-c", setting])
 
 /** The user's variables, with the tokens of forges that credential helpers read (`GH_TOKEN`), and no other secret. */
 const selectInheritedVariables = (variables: Variables): Variables =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => !isSecretName(name) || /^(?:GIT|GH|GITHUB|GITLAB|GITEA|BITBUCKET)_/.test(name)))
+  Object.fromEntries(
+    Object.entries(variables).filter(
+      ([name]) => !isSecretName(name) || /^(?:GIT|GH|GITHUB|GITLAB|GITEA|BITBUCKET)_/.test(name)
+    )
+  )
 
-const environment = { GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1", GIT_ALLOW_PROTOCOL: "https:ssh:file", LC_ALL: "C" }
+const environment = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_LFS_SKIP_SMUDGE: "1",
+  GIT_ALLOW_PROTOCOL: "https:ssh:file",
+  LC_ALL: "C"
+}
 
 const readLastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
@@ -40,15 +52,21 @@ const runGit = (
 ): Effect.Effect<string, PluginError, ChildProcessSpawner> => {
   const makeGitError = (why: string): PluginError =>
     new PluginError({ plugin: subject, message: `git ${args[0]} failed: ${Redaction.redactText(why)}` })
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner
     const git = yield* TrustedPrograms.find("git")
-    const handle = yield* spawner.spawn(ChildProcess.make(git, [...settings, ...args], {
-      // Git starts ssh and helpers for credentials by their names.
-      env: { ...selectInheritedVariables(yield* ProcessVariables), ...environment, PATH: yield* TrustedPrograms.safePath },
-      stdin: "ignore",
-      forceKillAfter: "1 second"
-    }))
+    const handle = yield* spawner.spawn(
+      ChildProcess.make(git, [...settings, ...args], {
+        // Git starts ssh and helpers for credentials by their names.
+        env: {
+          ...selectInheritedVariables(yield* ProcessVariables),
+          ...environment,
+          PATH: yield* TrustedPrograms.safePath
+        },
+        stdin: "ignore",
+        forceKillAfter: "1 second"
+      })
+    )
     const texts = yield* Effect.all(
       [Stream.mkString(Stream.decodeText(handle.stdout)), Stream.mkString(Stream.decodeText(handle.stderr))],
       { concurrency: 2 }
@@ -60,10 +78,13 @@ const runGit = (
     Effect.mapError((error) =>
       makeGitError(error.reason._tag === "NotFound" ? "`git` is not installed: install it" : error.message)
     ),
-    Effect.flatMap(Option.match({
-      onNone: () => Effect.fail(makeGitError(`it took longer than ${Duration.format(deadline)}`)),
-      onSome: ({ code, stderr, stdout }) => code === 0 ? Effect.succeed(stdout) : Effect.fail(makeGitError(readLastLine(stderr) || `exit code ${code}`))
-    }))
+    Effect.flatMap(
+      Option.match({
+        onNone: () => Effect.fail(makeGitError(`it took longer than ${Duration.format(deadline)}`)),
+        onSome: ({ code, stderr, stdout }) =>
+          code === 0 ? Effect.succeed(stdout) : Effect.fail(makeGitError(readLastLine(stderr) || `exit code ${code}`))
+      })
+    )
   )
 }
 
@@ -73,22 +94,39 @@ export const isUrl = (text: string): boolean =>
 
 /** Copies the last state of a repository into a directory that does not exist yet. */
 export const cloneRepository = (subject: string, url: string, directory: string) =>
-  runGit(subject, ["clone", "--quiet", "--depth", "1", "--no-tags", "--single-branch", "--template=", "--", url, directory])
+  runGit(subject, [
+    "clone",
+    "--quiet",
+    "--depth",
+    "1",
+    "--no-tags",
+    "--single-branch",
+    "--template=",
+    "--",
+    url,
+    directory
+  ])
 
 /** Brings a checkout to the last state of where it came from, unless it has what must not be there or was changed. */
-export const updateCheckout = Effect.fnUntraced(function*(subject: string, directory: string) {
+export const updateCheckout = Effect.fnUntraced(function* (subject: string, directory: string) {
   const runInCheckout = (...args: ReadonlyArray<string>) => runGit(subject, ["-C", directory, ...args])
   const before = (yield* runInCheckout("rev-parse", "HEAD")).trim()
   const changed = yield* runInCheckout("status", "--porcelain", "--untracked-files=no")
   if (changed.trim() !== "") {
-    return yield* new PluginError({ plugin: subject, message: `${directory} has changes of your own: commit or undo them first` })
+    return yield* new PluginError({
+      plugin: subject,
+      message: `${directory} has changes of your own: commit or undo them first`
+    })
   }
   yield* runInCheckout("fetch", "--quiet", "--depth", "1", "--no-tags", "origin", "HEAD")
   const entries = (yield* runInCheckout("ls-tree", "-r", "-z", "FETCH_HEAD")).split("\0")
   const foreign = entries.find((entry) => entry.startsWith("120000") || entry.startsWith("160000"))
   if (foreign !== undefined) {
     const path = foreign.slice(foreign.indexOf("\t") + 1)
-    return yield* new PluginError({ plugin: subject, message: `its new version has a symbolic link or a submodule, "${path}": not updated` })
+    return yield* new PluginError({
+      plugin: subject,
+      message: `its new version has a symbolic link or a submodule, "${path}": not updated`
+    })
   }
   yield* runInCheckout("reset", "--quiet", "--hard", "FETCH_HEAD")
   const after = (yield* runInCheckout("rev-parse", "HEAD")).trim()

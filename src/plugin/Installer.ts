@@ -38,13 +38,19 @@ type Platform = FileSystem.FileSystem | Path.Path
 
 const makeRefusal = (plugin: string, message: string): PluginError => new PluginError({ plugin, message, input: true })
 
-const toRefusal = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
-  Effect.mapError(self, (error) => new PluginError({ plugin, message: error.message }))
+const toRefusal =
+  (plugin: string) =>
+  <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
+    Effect.mapError(self, (error) => new PluginError({ plugin, message: error.message }))
 
 /** A name that is a single directory below `plugins`. */
 const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,99}$/.test(name) && name !== "node_modules"
 
-const deriveNameFromSource = (source: string): string => source.replace(/\/+$/, "").replace(/\.git$/, "").replace(/^.*[/:\\]/, "")
+const deriveNameFromSource = (source: string): string =>
+  source
+    .replace(/\/+$/, "")
+    .replace(/\.git$/, "")
+    .replace(/^.*[/:\\]/, "")
 
 interface Entry {
   readonly path: string
@@ -53,11 +59,11 @@ interface Entry {
 
 /** Everything in a directory, without the repository's own. */
 const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const walkDirectory: (directory: string) => Effect.Effect<ReadonlyArray<Entry>, PlatformError> = Effect.fnUntraced(
-      function*(directory) {
+      function* (directory) {
         const entries = yield* fs.readDirectoryEntries(directory)
         const found = yield* Effect.forEach(entries, ({ name, type }) => {
           const path = paths.join(directory, name)
@@ -71,27 +77,32 @@ const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, Platform
   })
 
 /** Refuses what is neither a file nor a directory: a link may lead anywhere, now or after the next update. */
-const refuseLinks = Effect.fnUntraced(function*(source: string, root: string) {
+const refuseLinks = Effect.fnUntraced(function* (source: string, root: string) {
   const paths = yield* Path.Path
   const foreign = (yield* toRefusal(source)(listEntries(root))).find(({ type }) => type !== "File")
   if (foreign === undefined) return
   const what = foreign.type === "SymbolicLink" ? "symbolic link" : "special file"
-  return yield* makeRefusal(source, `it has a ${what}, "${paths.relative(root, foreign.path)}": only files and directories are installed`)
+  return yield* makeRefusal(
+    source,
+    `it has a ${what}, "${paths.relative(root, foreign.path)}": only files and directories are installed`
+  )
 })
 
 /** Copies a folder without its repository. */
-const copyFolder = Effect.fnUntraced(function*(source: string, from: string, to: string) {
+const copyFolder = Effect.fnUntraced(function* (source: string, from: string, to: string) {
   yield* refuseLinks(source, from)
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  yield* toRefusal(source)(Effect.gen(function*() {
-    yield* fs.copy(from, to)
-    yield* fs.remove(paths.join(to, ".git"), { recursive: true, force: true })
-  }))
+  yield* toRefusal(source)(
+    Effect.gen(function* () {
+      yield* fs.copy(from, to)
+      yield* fs.remove(paths.join(to, ".git"), { recursive: true, force: true })
+    })
+  )
 })
 
 /** Gets what `source` means into `directory`. */
-const fetchSource = Effect.fnUntraced(function*({ cwd, source }: Request, directory: string) {
+const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   if (Git.isUrl(source)) return yield* Git.cloneRepository(source, source, directory)
@@ -103,12 +114,16 @@ const fetchSource = Effect.fnUntraced(function*({ cwd, source }: Request, direct
     const url = yield* Effect.mapError(paths.toFileUrl(folder), () => makeRefusal(source, `${folder} is no path`))
     return yield* Git.cloneRepository(source, url.href, directory)
   }
-  if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)) return yield* Git.cloneRepository(source, `https://github.com/${source}.git`, directory)
-  return yield* makeRefusal(source, `"${source}" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo`)
+  if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source))
+    return yield* Git.cloneRepository(source, `https://github.com/${source}.git`, directory)
+  return yield* makeRefusal(
+    source,
+    `"${source}" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo`
+  )
 })
 
 /** `x.example` as `x`, where nobody has written one. */
-const copyExamples = Effect.fnUntraced(function*(directory: string) {
+const copyExamples = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   for (const { path } of yield* listEntries(directory)) {
     const real = path.replace(/\.example$/, "")
@@ -117,18 +132,24 @@ const copyExamples = Effect.fnUntraced(function*(directory: string) {
 })
 
 /** A fetched directory. */
-const inspectFetched = Effect.fnUntraced(function*(source: string, directory: string) {
-  const read = Effect.mapError(Directories.readPluginDirectory(directory, "user", undefined), ({ message }) => makeRefusal(source, message))
+const inspectFetched = Effect.fnUntraced(function* (source: string, directory: string) {
+  const read = Effect.mapError(Directories.readPluginDirectory(directory, "user", undefined), ({ message }) =>
+    makeRefusal(source, message)
+  )
   const found = Option.getOrUndefined(yield* read)
   if (found === undefined) return yield* makeRefusal(source, "not a plugin: plugin.yaml is missing")
   const { manifest } = found.candidate
   if (manifest.manifestVersion > Manifest.latestVersion) {
-    return yield* makeRefusal(source, `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`)
+    return yield* makeRefusal(
+      source,
+      `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`
+    )
   }
   const problem = Manifest.findContractProblem(manifest.apiVersion)
   if (problem !== undefined) return yield* makeRefusal(source, problem)
   const name = manifest.name ?? deriveNameFromSource(source)
-  if (!isDirectoryName(name)) return yield* makeRefusal(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
+  if (!isDirectoryName(name))
+    return yield* makeRefusal(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
   return { candidate: found.candidate, name, warnings: found.warnings }
 })
 
@@ -141,7 +162,7 @@ interface InstalledPlugin {
 }
 
 /** Installs a plugin; it is not enabled by that. */
-export const installPlugin = Effect.fn("Installer.install")(function*(
+export const installPlugin = Effect.fn("Installer.install")(function* (
   request: Request
 ): Effect.fn.Return<InstalledPlugin, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
   const { force, plugins, source } = request
@@ -161,20 +182,27 @@ export const installPlugin = Effect.fn("Installer.install")(function*(
     return yield* makeRefusal(source, `plugin "${name}" is already installed (${directory}): replace it with --force`)
   }
   yield* tidy(copyExamples(fetched))
-  yield* tidy(Effect.uninterruptible(Effect.gen(function*() {
-    if (isThere) yield* fs.rename(directory, paths.join(staging, "old"))
-    yield* fs.rename(fetched, directory)
-  })))
+  yield* tidy(
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        if (isThere) yield* fs.rename(directory, paths.join(staging, "old"))
+        yield* fs.rename(fetched, directory)
+      })
+    )
+  )
   return { name, directory, manifest: candidate.manifest, warnings }
 })
 
 /** Takes away a plugin of the user's: its directory, or the link to it. */
-export const removePlugin = Effect.fn("Installer.remove")(function*(
+export const removePlugin = Effect.fn("Installer.remove")(function* (
   candidate: Candidate
 ): Effect.fn.Return<string, PluginError, Platform> {
   const { key, origin, source } = candidate
   if (origin._tag === "Value" || (source !== "user" && source !== "git")) {
-    return yield* makeRefusal(key, `plugin "${key}" was not installed by \`hermes plugins install\` (${source}): disable it instead`)
+    return yield* makeRefusal(
+      key,
+      `plugin "${key}" was not installed by \`hermes plugins install\` (${source}): disable it instead`
+    )
   }
   const fs = yield* FileSystem.FileSystem
   const isLink = Option.isSome(yield* Effect.option(fs.readLink(origin.directory)))

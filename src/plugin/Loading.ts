@@ -1,11 +1,11 @@
 /**
- * Loads plugins, each in a scope of its own. One that cannot be loaded leaves nothing behind, not even what it registered
- * before it failed, and the others go on.
+ * Loads plugins, each in a scope of its own. One that cannot be loaded leaves nothing behind, not even what it
+ * registered before it failed, and the others go on.
  *
  * **Details**
  *
- * A plugin has {@link deadline} for everything: importing, building, binding its tools. One that takes longer is given up; what
- * it registers later is taken back at once. When its scope closes it has {@link unloadDeadline} to clean up.
+ * A plugin has {@link deadline} for everything: importing, building, binding its tools. One that takes longer is given
+ * up; what it registers later is taken back at once. When its scope closes it has {@link unloadDeadline} to clean up.
  *
  * **Gotchas**
  *
@@ -138,7 +138,11 @@ const makeOutcome = (
 })
 
 /** Makes the host of a plugin; it reports each of its faults once. */
-const makeHost = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">) {
+const makeHost = Effect.fnUntraced(function* (
+  { key }: Candidate,
+  config: Host["config"],
+  { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">
+) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const said = new Set<string>()
   const warnOnce = (line: string): void => {
@@ -151,7 +155,13 @@ const makeHost = Effect.fnUntraced(function*({ key }: Candidate, config: Host["c
     if (!taken) warnOnce("injectMessage needs a conversation in a terminal; its messages are dropped")
     return taken
   }
-  return { config: Frozen.copy(config), warn: warnOnce, inject: injectMessage, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
+  return {
+    config: Frozen.copy(config),
+    warn: warnOnce,
+    inject: injectMessage,
+    dispatch: toolAccess.call,
+    complete: toolAccess.complete
+  } satisfies Host
 })
 
 /** Bounds of the source files of a plugin that are looked at, besides its module. */
@@ -160,17 +170,22 @@ const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
 const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
 
 /** Paths of the source files below a directory, without those of packages. */
-const listSourceFiles = (directory: string, depth: number): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+const listSourceFiles = (
+  directory: string,
+  depth: number
+): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    const names = (yield* fs.readDirectory(directory)).filter((name) => !name.startsWith(".") && name !== "node_modules").sort()
+    const names = (yield* fs.readDirectory(directory))
+      .filter((name) => !name.startsWith(".") && name !== "node_modules")
+      .sort()
     const found: Array<string> = []
     for (const name of names) {
       if (found.length >= sourceFiles.count) break
       const path = paths.join(directory, name)
       if (isSource(name)) found.push(path)
-      else if (depth > 1 && paths.extname(name) === "") found.push(...yield* listSourceFiles(path, depth - 1))
+      else if (depth > 1 && paths.extname(name) === "") found.push(...(yield* listSourceFiles(path, depth - 1)))
     }
     return found.slice(0, sourceFiles.count)
     // A path that is no directory, or cannot be read, has no source files.
@@ -178,45 +193,55 @@ const listSourceFiles = (directory: string, depth: number): Effect.Effect<Readon
 
 /** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */
 const extractVariableNames = (source: string): ReadonlyArray<string> =>
-  /\benv\b/.test(source) ? source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? [] : []
+  /\benv\b/.test(source) ? (source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? []) : []
 
 /** Variables of the process and of `.env`, where there is one. */
 const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
-  Option.isSome(found) ? found.value.get : (): string | undefined => undefined)
+  Option.isSome(found) ? found.value.get : (): string | undefined => undefined
+)
 
 /**
- * Secrets that are set, that the code of a plugin on disk names and that its manifest does not declare: it finds them unset, be they
- * hidden or in `.env`.
+ * Secrets that are set, that the code of a plugin on disk names and that its manifest does not declare: it finds them
+ * unset, be they hidden or in `.env`.
  */
-const findUndeclaredVariables = Effect.fnUntraced(function*({ manifest, origin }: Candidate) {
+const findUndeclaredVariables = Effect.fnUntraced(function* ({ manifest, origin }: Candidate) {
   const hidden = yield* HiddenVariables
   if (origin._tag === "Value" || !hidden.isProgram) return []
   const variables = yield* ProcessVariables
   const get = yield* environment
   const isKept = (name: string): boolean =>
-    hidden.isHidden(name) || variables[name] === undefined && isSecretName(name) && get(name) !== undefined
+    hidden.isHidden(name) || (variables[name] === undefined && isSecretName(name) && get(name) !== undefined)
   const fs = yield* FileSystem.FileSystem
   const declared = new Set(manifest.requiresEnv.map(({ name }) => name))
-  const files = [...origin.module === undefined ? [] : [origin.module], ...yield* listSourceFiles(origin.directory, sourceFiles.depth)]
+  const files = [
+    ...(origin.module === undefined ? [] : [origin.module]),
+    ...(yield* listSourceFiles(origin.directory, sourceFiles.depth))
+  ]
   const named = yield* Effect.forEach(Array.from(new Set(files)), (file) =>
     fs.stat(file).pipe(
-      Effect.flatMap(({ size }) => Number(size) > sourceFiles.bytes ? Effect.succeed("") : fs.readFileString(file)),
+      Effect.flatMap(({ size }) => (Number(size) > sourceFiles.bytes ? Effect.succeed("") : fs.readFileString(file))),
       Effect.map(extractVariableNames),
       Effect.orElseSucceed(() => [])
-    ))
-  return Array.from(new Set(named.flat())).filter((name) => !declared.has(name) && isKept(name)).sort()
+    )
+  )
+  return Array.from(new Set(named.flat()))
+    .filter((name) => !declared.has(name) && isKept(name))
+    .sort()
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */
-const loadCandidate = Effect.fnUntraced(function*(
+const loadCandidate = Effect.fnUntraced(function* (
   candidate: Candidate,
   { toolAccess, entries, generation, injection, reserved }: Options
 ): Effect.fn.Return<Registration.RegisteredContribution, unknown, Services> {
   const { key } = candidate
-  const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
+  const config = Object.hasOwn(entries, key) ? (entries[key] ?? {}) : {}
   const host = yield* makeHost(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
-  yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name), yield* environment)
+  yield* (yield* HiddenVariables).lend(
+    candidate.manifest.requiresEnv.map(({ name }) => name),
+    yield* environment
+  )
   for (const name of yield* findUndeclaredVariables(candidate)) {
     host.warn(
       `its code names ${name}, which is set but kept out of process.env because it holds a secret. ` +
@@ -224,7 +249,8 @@ const loadCandidate = Effect.fnUntraced(function*(
     )
   }
   const plugin = yield* Opening.openPlugin(candidate, host, generation)
-  // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
+  // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its
+  // failure.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
   const read = Contributions.readContribution(built)
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
@@ -233,7 +259,8 @@ const loadCandidate = Effect.fnUntraced(function*(
   return yield* Registration.registerContribution({ key, reserved, mayOverride }, read.contribution)
 })
 
-const runUnloadWithDeadline = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(IsolatedCall.attemptInterruptibly(work, unloadDeadline))
+const runUnloadWithDeadline = (work: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.asVoid(IsolatedCall.attemptInterruptibly(work, unloadDeadline))
 
 /** Describes a failure, in one line without secrets. */
 const describeFailure = (cause: Cause.Cause<unknown>): string => {
@@ -243,25 +270,37 @@ const describeFailure = (cause: Cause.Cause<unknown>): string => {
 }
 
 /** One plugin, or why there is none. */
-const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Options) {
+const loadOne = Effect.fnUntraced(function* (candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => runUnloadWithDeadline(Scope.close(scope, exit)))
-  const exit = yield* IsolatedCall.attemptInterruptibly(Effect.provideService(loadCandidate(candidate, options), Scope.Scope, scope), deadline)
+  const exit = yield* IsolatedCall.attemptInterruptibly(
+    Effect.provideService(loadCandidate(candidate, options), Scope.Scope, scope),
+    deadline
+  )
   if (exit !== undefined && Exit.isSuccess(exit)) return makeOutcome(candidate, true, undefined, exit.value)
-  const error = exit === undefined
-    ? `it was not ready after ${Duration.format(deadline)}`
-    : describeFailure(exit.cause)
+  const error = exit === undefined ? `it was not ready after ${Duration.format(deadline)}` : describeFailure(exit.cause)
   yield* runUnloadWithDeadline(Scope.close(scope, exit ?? Exit.void))
   yield* Effect.logWarning(`plugin ${candidate.key} is not loaded: ${error}`)
   return makeOutcome(candidate, false, error)
 })
 
-const summarizePlugin = ({ enabled, error, hooks, key, middleware, path = "in the program", source, tools }: PluginInfo): string =>
+const summarizePlugin = ({
+  enabled,
+  error,
+  hooks,
+  key,
+  middleware,
+  path = "in the program",
+  source,
+  tools
+}: PluginInfo): string =>
   `plugin ${key} (${source}, ${path}): ` +
-  (enabled && error === undefined ? `${tools} tools, ${hooks} hooks, ${middleware} middleware` : error ?? "left to others")
+  (enabled && error === undefined
+    ? `${tools} tools, ${hooks} hooks, ${middleware} middleware`
+    : (error ?? "left to others"))
 
 /** Loads those of some plugins that are enabled, in this order. */
-export const loadAll = Effect.fnUntraced(function*(
+export const loadAll = Effect.fnUntraced(function* (
   candidates: ReadonlyArray<Candidate>,
   options: Options
 ): Effect.fn.Return<LoadedPlugins, never, Services> {
@@ -272,10 +311,11 @@ export const loadAll = Effect.fnUntraced(function*(
       : Effect.succeed(makeOutcome(candidate, decision.enabled, decision.reason))
   })
   for (const { info } of outcomes) yield* Effect.logDebug(summarizePlugin(info))
-  const collectParts = <A>(part: (registered: Registration.RegisteredContribution) => ReadonlyArray<A>): ReadonlyArray<A> =>
-    outcomes.flatMap(({ registered }) => part(registered))
+  const collectParts = <A>(
+    part: (registered: Registration.RegisteredContribution) => ReadonlyArray<A>
+  ): ReadonlyArray<A> => outcomes.flatMap(({ registered }) => part(registered))
   return {
-    plugins: outcomes.map(({ info }) => info).toSorted((a, b) => a.key < b.key ? -1 : 1),
+    plugins: outcomes.map(({ info }) => info).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     middleware: collectParts(({ middleware }) => middleware),
     providers: collectParts(({ providers }) => providers),
     memoryProviders: collectParts(({ memoryProviders }) => memoryProviders),

@@ -4,9 +4,9 @@
  * **Details**
  *
  * Read are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks` (or
- * `hooks`), `manifest_version` and `api_version`, the version of the contract between plugin and program that the plugin is written
- * for: a plugin of another version is not loaded. A field of another form is taken for absent, and every other field is the plugin's own.
- * A manifest that is no YAML mapping is an error.
+ * `hooks`), `manifest_version` and `api_version`, the version of the contract between plugin and program that the
+ * plugin is written for: a plugin of another version is not loaded. A field of another form is taken for absent, and
+ * every other field is the plugin's own. A manifest that is no YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
  */
@@ -51,20 +51,27 @@ export const fileNames = ["plugin.yaml", "plugin.yml"] as const
 /** The latest layout of a manifest that is known here. */
 export const latestVersion = 2
 
-/** Version of the contract between plugins and this program: `hermes.middleware.v1`, `hermes.observer.v1` and `register(ctx)`. */
+/**
+ * Version of the contract between plugins and this program: `hermes.middleware.v1`, `hermes.observer.v1` and
+ * `register(ctx)`.
+ */
 export const contractVersion = 1
 
 /**
- * Says why a plugin cannot be used that states this version of the contract: a number, or a name with one (`hermes.middleware.v1`).
- * Undefined for the version that the program has, and for a plugin that states none.
+ * Says why a plugin cannot be used that states this version of the contract: a number, or a name with one
+ * (`hermes.middleware.v1`). Undefined for the version that the program has, and for a plugin that states none.
  */
 export const findContractProblem = (stated: unknown): string | undefined => {
   if (stated === undefined || stated === null || stated === "") return undefined
   const version = /^(?:hermes\.\w+\.)?v?(\d+)(?:\.\d+)*$/.exec(String(stated))?.[1]
   if (version === String(contractVersion)) return undefined
   const what = Json.toText(stated).slice(0, 80)
-  return `it is written for version ${version ?? what} of the plugin contract, and this program has version ${contractVersion}: ` +
-    (Number(version) > contractVersion ? "update hermes, or install an older version of the plugin" : "install a newer version of the plugin")
+  return (
+    `it is written for version ${version ?? what} of the plugin contract, and this program has version ${contractVersion}: ` +
+    (Number(version) > contractVersion
+      ? "update hermes, or install an older version of the plugin"
+      : "install a newer version of the plugin")
+  )
 }
 
 /** A manifest that says nothing. */
@@ -85,7 +92,11 @@ type Mapping = Readonly<Record<string, unknown>>
 
 /** A text, also where YAML made a number of it (`version: 1.0`). */
 const readText = (value: unknown): string =>
-  typeof value === "string" ? value.trim() : typeof value === "number" || typeof value === "boolean" ? String(value) : ""
+  typeof value === "string"
+    ? value.trim()
+    : typeof value === "number" || typeof value === "boolean"
+      ? String(value)
+      : ""
 
 const readTexts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.map(readText).filter((text) => text !== "") : []
@@ -100,8 +111,10 @@ const isKind = (value: string): value is Kind => kinds.some((kind) => kind === v
 
 const describeUnknownKind = (kind: string): string => {
   const meant = findNearest(kind, kinds)
-  return `unknown kind "${kind}", expected one of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
+  return (
+    `unknown kind "${kind}", expected one of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
     "it counts as standalone"
+  )
 }
 
 /** A manifest, and what of it was not understood. */
@@ -130,7 +143,9 @@ const decodeManifest = (value: Mapping): DecodedManifest => {
     warnings: [
       ...(kind === "" || isKind(kind) ? [] : [describeUnknownKind(kind)]),
       ...(manifestVersion > latestVersion
-        ? [`manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; parts of it may be ignored`]
+        ? [
+            `manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; parts of it may be ignored`
+          ]
         : [])
     ]
   }

@@ -28,15 +28,17 @@ export const make = (): MessageInjection => {
   let conversation: Conversation | undefined
   return {
     attach: (attached) =>
-      Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => {
-          conversation = attached
-        }),
-        () =>
+      Effect.asVoid(
+        Effect.acquireRelease(
           Effect.sync(() => {
-            if (conversation === attached) conversation = undefined
-          })
-      )),
+            conversation = attached
+          }),
+          () =>
+            Effect.sync(() => {
+              if (conversation === attached) conversation = undefined
+            })
+        )
+      ),
     inject: (content, role) => {
       if (conversation === undefined) return false
       const text = role === "user" ? content : `[${role}] ${content}`

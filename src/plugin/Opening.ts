@@ -1,12 +1,13 @@
 /**
- * Gets the plugin out of a candidate: imports its module, and reads what that exports. This is where code of a plugin first
- * runs.
+ * Gets the plugin out of a candidate: imports its module, and reads what that exports. This is where code of a plugin
+ * first runs.
  *
  * **Details**
  *
- * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`, exported by
- * that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin contract that it is written
- * for; a typed plugin has that of the package that made it. What it imports as `effect` and `hermes-effect` is this program's own copy.
+ * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`,
+ * exported by that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin
+ * contract that it is written for; a typed plugin has that of the package that made it. What it imports as `effect` and
+ * `hermes-effect` is this program's own copy.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
  */
@@ -26,7 +27,8 @@ import type * as RegisterContext from "./RegisterContext.ts"
 
 type Register = (context: RegisterContext.RegisterContext) => unknown
 
-const readMember = (value: unknown, key: string): unknown => Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
+const readMember = (value: unknown, key: string): unknown =>
+  Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
 
 /** Exports of a module, the likeliest place first: modules that were CommonJS have all of it below their default. */
 const listOfferedExports = (module: unknown): ReadonlyArray<unknown> => {
@@ -36,17 +38,24 @@ const listOfferedExports = (module: unknown): ReadonlyArray<unknown> => {
 
 /** Version of the contract that a module says itself. */
 const readStatedVersion = (module: unknown): unknown =>
-  [module, readMember(module, "default")].flatMap((place) => ["apiVersion", "api_version"].map((key) => readMember(place, key)))
+  [module, readMember(module, "default")]
+    .flatMap((place) => ["apiVersion", "api_version"].map((key) => readMember(place, key)))
     .find((stated) => stated !== undefined)
 
 /** A function of any other form throws when it is called, which is the plugin's own trouble. */
 const isRegister = (value: unknown): value is Register => Predicate.isFunction(value)
 
 const runUnloadHandler = (key: string, run: () => unknown) =>
-  Effect.catch(PlainReturn.call(run), ({ error }) => Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`))
+  Effect.catch(PlainReturn.call(run), ({ error }) =>
+    Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`)
+  )
 
 /** Contributions of `register(ctx)`, as the build of a plugin. */
-const collectContributions = Effect.fnUntraced(function*(candidate: Candidate, register: Register, host: RegisterContext.Host) {
+const collectContributions = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  register: Register,
+  host: RegisterContext.Host
+) {
   const { make } = yield* Effect.promise(() => import("./RegisterContext.ts"))
   const collector = make(candidate, host)
   yield* PlainReturn.call(() => register(collector.context)).pipe(
@@ -60,22 +69,33 @@ const collectContributions = Effect.fnUntraced(function*(candidate: Candidate, r
 const makeFailure = ({ key }: Candidate, message: string, cause?: unknown): PluginError =>
   new PluginError({ plugin: key, message, cause })
 
-const selectPlugin = (candidate: Candidate, module: unknown, host: RegisterContext.Host): Effect.Effect<Plugin<unknown>, PluginError> => {
+const selectPlugin = (
+  candidate: Candidate,
+  module: unknown,
+  host: RegisterContext.Host
+): Effect.Effect<Plugin<unknown>, PluginError> => {
   const offered = listOfferedExports(module)
   const plugin = offered.find(isPlugin)
-  const problem = Manifest.findContractProblem(readStatedVersion(module)) ?? (plugin && Manifest.findContractProblem(readContractVersion(plugin)))
+  const problem =
+    Manifest.findContractProblem(readStatedVersion(module)) ??
+    (plugin && Manifest.findContractProblem(readContractVersion(plugin)))
   if (problem !== undefined) return Effect.fail(makeFailure(candidate, problem))
   if (plugin !== undefined) return Effect.succeed(plugin)
   const register = offered.find(isRegister)
   return register === undefined
-    ? Effect.fail(makeFailure(candidate, "its module has no register() function, and no plugin (Plugin.make, Plugin.value) as its default export"))
+    ? Effect.fail(
+        makeFailure(
+          candidate,
+          "its module has no register() function, and no plugin (Plugin.make, Plugin.value) as its default export"
+        )
+      )
     : Effect.succeed(makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host)))
 }
 
-const formatMessage = (error: unknown): string => error instanceof Error ? error.message || error.name : String(error)
+const formatMessage = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
 
 /** The plugin of a candidate. `generation` counts how often plugins were loaded, see `importModule`. */
-export const openPlugin = Effect.fnUntraced(function*(
+export const openPlugin = Effect.fnUntraced(function* (
   candidate: Candidate,
   host: RegisterContext.Host,
   generation: number
@@ -83,7 +103,8 @@ export const openPlugin = Effect.fnUntraced(function*(
   const { manifest, origin } = candidate
   const problem = Manifest.findContractProblem(manifest.apiVersion)
   if (problem !== undefined) return yield* makeFailure(candidate, problem)
-  const toLoadError = (error: unknown): PluginError => makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
+  const toLoadError = (error: unknown): PluginError =>
+    makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
   if (origin._tag === "Value") return yield* Effect.mapError(origin.load, toLoadError)
   const { directory, module } = origin
   if (module === undefined) {

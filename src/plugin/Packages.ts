@@ -5,8 +5,8 @@
  * **Details**
  *
  * They are looked for where Node would look: from the user's `plugins` directory (`npm install --prefix
- * ~/.hermes/plugins …`), from the project when project plugins are switched on, and beside this program. Being named makes
- * a package known, not enabled.
+ * ~/.hermes/plugins …`), from the project when project plugins are switched on, and beside this program. Being named
+ * makes a package known, not enabled.
  *
  * Source: `hermes-contract.md` §3.1, where entry points of installed packages take this place.
  */
@@ -28,7 +28,7 @@ const listAncestors = (paths: Path.Path, from: string): ReadonlyArray<string> =>
   return parent === from ? [from] : [from, ...listAncestors(paths, parent)]
 }
 
-const locatePackage = Effect.fnUntraced(function*(name: string, bases: ReadonlyArray<string>) {
+const locatePackage = Effect.fnUntraced(function* (name: string, bases: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   for (const base of bases) {
@@ -67,7 +67,7 @@ const findEntryPoint = (json: Mapping): string | undefined => {
   return resolveExportTarget(Predicate.isObject(exports) && Object.hasOwn(exports, ".") ? exports["."] : exports)
 }
 
-const buildCandidate = Effect.fnUntraced(function*(name: string, directory: string) {
+const buildCandidate = Effect.fnUntraced(function* (name: string, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const own = Option.getOrUndefined(yield* Directories.readPluginDirectory(directory, "package", undefined))
@@ -88,13 +88,17 @@ const buildCandidate = Effect.fnUntraced(function*(name: string, directory: stri
     source: "package",
     kind: own?.candidate.kind ?? "standalone",
     manifest,
-    origin: { _tag: "Directory", directory, module: module?.startsWith(directory + paths.sep) === true ? module : undefined }
+    origin: {
+      _tag: "Directory",
+      directory,
+      module: module?.startsWith(directory + paths.sep) === true ? module : undefined
+    }
   }
   return { candidates: [candidate], warnings: own?.warnings ?? [] }
 })
 
 /** The packages of these names, looked for from each of some directories in turn. */
-export const findPackages = Effect.fnUntraced(function*(
+export const findPackages = Effect.fnUntraced(function* (
   names: ReadonlyArray<string>,
   bases: ReadonlyArray<string>
 ): Effect.fn.Return<Directories.DiscoveredPlugins, never, FileSystem.FileSystem | Path.Path> {
@@ -104,12 +108,10 @@ export const findPackages = Effect.fnUntraced(function*(
   })
   const found = yield* Effect.forEach(names, (name) => {
     if (!isName(name)) return Effect.succeed(reportMissing(JSON.stringify(name), "is no name of an npm package"))
-    return Effect.flatMap(
-      locatePackage(name, bases),
-      (directory) =>
-        directory === undefined
-          ? Effect.succeed(reportMissing(name, `is not installed: \`npm install --prefix ${bases[0] ?? "."} ${name}\``))
-          : buildCandidate(name, directory)
+    return Effect.flatMap(locatePackage(name, bases), (directory) =>
+      directory === undefined
+        ? Effect.succeed(reportMissing(name, `is not installed: \`npm install --prefix ${bases[0] ?? "."} ${name}\``))
+        : buildCandidate(name, directory)
     ).pipe(Effect.catch((error) => Effect.succeed(reportMissing(name, `is left out: ${error.message}`))))
   })
   return {

@@ -1,12 +1,12 @@
 /**
- * A provider as plain functions, the form in which plugins on disk register it: `execute` answers a request of a protocol with a body
- * of that protocol, which the runtime's own provider of the protocol prepares and reads.
+ * A provider as plain functions, the form in which plugins on disk register it: `execute` answers a request of a
+ * protocol with a body of that protocol, which the runtime's own provider of the protocol prepares and reads.
  *
  * **Details**
  *
- * Every member may return a value, a promise or an Effect. `prepare` and `decode` are those of the route's protocol when absent.
- * `execute` gives a body of the protocol, or an answer with `parts` as typed providers do. What a member throws is an `AiError`
- * that retries and fallbacks treat as unknown; an `AiError` is passed on as it is.
+ * Every member may return a value, a promise or an Effect. `prepare` and `decode` are those of the route's protocol
+ * when absent. `execute` gives a body of the protocol, or an answer with `parts` as typed providers do. What a member
+ * throws is an `AiError` that retries and fallbacks treat as unknown; an `AiError` is passed on as it is.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-contract.md` §3.5.
  */
@@ -43,36 +43,64 @@ export interface PlainSource {
 const toProviderError = (name: string, method: string, error: unknown): AiError.AiError =>
   AiError.isAiError(error)
     ? error
-    : AiError.make({ module: name, method, reason: new AiError.UnknownError({ description: Faults.describeError(error) }) })
+    : AiError.make({
+        module: name,
+        method,
+        reason: new AiError.UnknownError({ description: Faults.describeError(error) })
+      })
 
-const isResponse = (value: unknown): value is ModelResponse => Predicate.isObject(value) && Array.isArray(value["parts"]) && Predicate.isObject(value["usage"])
+const isResponse = (value: unknown): value is ModelResponse =>
+  Predicate.isObject(value) && Array.isArray(value["parts"]) && Predicate.isObject(value["usage"])
 
 /** A typed provider says what it is. */
 const isTyped = (value: unknown): value is Service =>
-  Predicate.isObject(value) && Predicate.isObject(value["info"]) && Predicate.isFunction(value["prepare"]) &&
-  Predicate.isFunction(value["execute"]) && Predicate.isFunction(value["decode"])
+  Predicate.isObject(value) &&
+  Predicate.isObject(value["info"]) &&
+  Predicate.isFunction(value["prepare"]) &&
+  Predicate.isFunction(value["execute"]) &&
+  Predicate.isFunction(value["decode"])
 
-const isPlain = (value: unknown): value is PlainProvider => Predicate.isObject(value) && Predicate.isFunction(value["execute"])
+const isPlain = (value: unknown): value is PlainProvider =>
+  Predicate.isObject(value) && Predicate.isFunction(value["execute"])
 
 /** A plain provider on top of the runtime's provider of the same protocol. */
 const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: Service): Service => {
   const callPlainMethod = (method: string, run: () => unknown): Effect.Effect<unknown, AiError.AiError> =>
     // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
-    Effect.mapError(PlainReturn.call(run), ({ error }) => toProviderError(name, method, error)) as Effect.Effect<unknown, AiError.AiError>
+    Effect.mapError(PlainReturn.call(run), ({ error }) => toProviderError(name, method, error)) as Effect.Effect<
+      unknown,
+      AiError.AiError
+    >
   const decode: Service["decode"] = (raw) =>
-    plain.decode === undefined ? base.decode(raw) : Effect.flatMap(callPlainMethod("decode", () => plain.decode?.(raw)), (value) =>
-      isResponse(value) ? Effect.succeed(value) : Effect.fail(toProviderError(name, "decode", "it gave no answer with parts and usage")))
+    plain.decode === undefined
+      ? base.decode(raw)
+      : Effect.flatMap(
+          callPlainMethod("decode", () => plain.decode?.(raw)),
+          (value) =>
+            isResponse(value)
+              ? Effect.succeed(value)
+              : Effect.fail(toProviderError(name, "decode", "it gave no answer with parts and usage"))
+        )
   return {
     info: toInfo(route),
     apiMode: route.apiMode,
     prepare: (call) =>
-      plain.prepare === undefined ? base.prepare(call) : Effect.flatMap(callPlainMethod("prepare", () => plain.prepare?.(call)), (request) =>
-        Predicate.isObject(request) ? Effect.succeed(request as ModelRequest) : Effect.fail(toProviderError(name, "prepare", "it gave no request"))),
+      plain.prepare === undefined
+        ? base.prepare(call)
+        : Effect.flatMap(
+            callPlainMethod("prepare", () => plain.prepare?.(call)),
+            (request) =>
+              Predicate.isObject(request)
+                ? Effect.succeed(request as ModelRequest)
+                : Effect.fail(toProviderError(name, "prepare", "it gave no request"))
+          ),
     execute: (request, options) =>
       Effect.suspend(() => {
         const abort = new AbortController()
-        return callPlainMethod("execute", () => plain.execute(Frozen.copy(request), { ...options, signal: abort.signal })).pipe(
-          Effect.flatMap((answer) => isResponse(answer) ? Effect.succeed(answer) : decode(answer)),
+        return callPlainMethod("execute", () =>
+          plain.execute(Frozen.copy(request), { ...options, signal: abort.signal })
+        ).pipe(
+          Effect.flatMap((answer) => (isResponse(answer) ? Effect.succeed(answer) : decode(answer))),
           Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
         )
       }),
@@ -85,13 +113,18 @@ export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource
   name,
   aliases,
   open: (route) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const opened = yield* PlainReturn.call(() => open(route)).pipe(
-        Effect.mapError(({ error }) => AiError.isAiError(error) || error instanceof ConfigError ? error : toProviderError(name, "open", error))
+        Effect.mapError(({ error }) =>
+          AiError.isAiError(error) || error instanceof ConfigError ? error : toProviderError(name, "open", error)
+        )
       )
       if (isTyped(opened)) return opened
       if (!isPlain(opened)) {
-        return yield* new ConfigError({ path: "model.provider", message: `The provider "${name}" is no object with execute. Choose another provider, or disable its plugin.` })
+        return yield* new ConfigError({
+          path: "model.provider",
+          message: `The provider "${name}" is no object with execute. Choose another provider, or disable its plugin.`
+        })
       }
       // The base prepares and reads; what sends is the plugin, which may need no address.
       const base = yield* OpenRoute.open({ ...route, baseUrl: route.baseUrl ?? "http://provider.invalid" })

@@ -1,11 +1,11 @@
 /**
- * A tool as a plain function, the form in which plugins on disk register it: a JSON Schema of its arguments, and a handler
- * that gets them and returns a value, a promise or an Effect.
+ * A tool as a plain function, the form in which plugins on disk register it: a JSON Schema of its arguments, and a
+ * handler that gets them and returns a value, a promise or an Effect.
  *
  * **Gotchas**
  *
- * Nobody checks the arguments against the schema but the handler: they are what the model sent. A tool that is not stated
- * to be `readonly` counts as destructive.
+ * Nobody checks the arguments against the schema but the handler: they are what the model sent. A tool that is not
+ * stated to be `readonly` counts as destructive.
  *
  * Source: `hermes-contract.md` §3.5 (`register_tool`).
  */
@@ -52,15 +52,19 @@ export interface PlainTool {
   readonly timeout?: number | undefined
   /** Arguments that hold paths, for the scheduler. */
   readonly pathArguments?: ReadonlyArray<string> | undefined
-  /** Says whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can when absent. */
+  /**
+   * Says whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can when
+   * absent.
+   */
   readonly available?: (() => unknown) | undefined
 }
 
 const noParameters = { type: "object", properties: {}, additionalProperties: false } as const
 
-const readTextField = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readTextField = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-const readFlag = (value: unknown): boolean | undefined => typeof value === "boolean" ? value : undefined
+const readFlag = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined)
 
 const readTimeout = (tool: string, value: unknown): number | undefined => {
   if (value === undefined || (typeof value === "number" && value > 0)) return value
@@ -69,7 +73,8 @@ const readTimeout = (tool: string, value: unknown): number | undefined => {
 
 /** Reads what a plugin gave; throws what is wrong with it. `schema` may be the contract's function schema. */
 export const readPlainTool = (given: unknown): PlainTool => {
-  if (!Json.isFields(given)) throw new TypeError("registerTool takes one object: { name, description, parameters, handler }")
+  if (!Json.isFields(given))
+    throw new TypeError("registerTool takes one object: { name, description, parameters, handler }")
   const schema = Json.isFields(given["schema"]) ? given["schema"] : {}
   const name = readTextField(given["name"]) ?? readTextField(schema["name"])
   if (name === undefined) throw new TypeError("registerTool: the tool has no name")
@@ -104,37 +109,41 @@ export const readPlainTool = (given: unknown): PlainTool => {
 const makeToolFailure = (tool: string, phase: ToolFailed["phase"], error: unknown): ToolFailed =>
   new ToolFailed({ tool, phase, message: Faults.describeError(error), cause: error })
 
-const makeRun = ({ handler, name }: PlainTool): BoundTool["run"] => (params, callId) =>
-  Effect.flatMap(ToolContext, ({ cwd, sessionId, taskId, turnId }) => {
-    const abort = new AbortController()
-    const call: Call = Object.freeze({
-      session_id: sessionId,
-      task_id: taskId,
-      turn_id: turnId,
-      tool_call_id: callId,
-      cwd,
-      signal: abort.signal
+const makeRun =
+  ({ handler, name }: PlainTool): BoundTool["run"] =>
+  (params, callId) =>
+    Effect.flatMap(ToolContext, ({ cwd, sessionId, taskId, turnId }) => {
+      const abort = new AbortController()
+      const call: Call = Object.freeze({
+        session_id: sessionId,
+        task_id: taskId,
+        turn_id: turnId,
+        tool_call_id: callId,
+        cwd,
+        signal: abort.signal
+      })
+      const args = Frozen.copy(Json.isFields(params) ? params : {})
+      // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
+      const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
+      return returned.pipe(
+        Effect.mapError(({ error }) => makeToolFailure(name, "handler", error)),
+        Effect.flatMap((output): Effect.Effect<ToolOutput, ToolFailed> =>
+          output === undefined
+            ? Effect.fail(makeToolFailure(name, "result", new Error("the tool returned nothing")))
+            : Effect.succeed({ output, isFailure: false })
+        ),
+        Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
+      )
     })
-    const args = Frozen.copy(Json.isFields(params) ? params : {})
-    // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
-    const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
-    return returned.pipe(
-      Effect.mapError(({ error }) => makeToolFailure(name, "handler", error)),
-      Effect.flatMap((output): Effect.Effect<ToolOutput, ToolFailed> =>
-        output === undefined
-          ? Effect.fail(makeToolFailure(name, "result", new Error("the tool returned nothing")))
-          : Effect.succeed({ output, isFailure: false })
-      ),
-      Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
-    )
-  })
 
 const makeAvailabilityCheck = ({ available }: PlainTool): Effect.Effect<boolean, unknown> | undefined =>
-  available === undefined ? undefined : Effect.map(
-    // As with the handler, nothing says what a returned Effect asks for.
-    PlainReturn.call(() => available()) as Effect.Effect<unknown, PlainReturn.Thrown>,
-    (answer) => answer === true
-  )
+  available === undefined
+    ? undefined
+    : Effect.map(
+        // As with the handler, nothing says what a returned Effect asks for.
+        PlainReturn.call(() => available()) as Effect.Effect<unknown, PlainReturn.Thrown>,
+        (answer) => answer === true
+      )
 
 const maxDepth = 32
 
@@ -147,7 +156,10 @@ const mapStrings = (value: unknown, change: (text: string) => string, depth = 0)
 }
 
 /** Text about a tool as a model gets it, without keys. */
-const redactDefinition = ({ description, name, parameters }: BoundTool["definition"], secrets: Registry): BoundTool["definition"] => ({
+const redactDefinition = (
+  { description, name, parameters }: BoundTool["definition"],
+  secrets: Registry
+): BoundTool["definition"] => ({
   name,
   description: redactKeys(description, secrets),
   // Strings became strings.
@@ -162,8 +174,15 @@ export const makeToolset = (plain: PlainTool, plugin: string): Toolset<never, un
     toolset: plain.toolset ?? plugin,
     tool,
     definition: { name, description, parameters },
-    facts: { ...Annotations.readFacts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments,
-      ...(plain.timeout === undefined ? {} : { timeout: Duration.seconds(plain.timeout) }), available: makeAvailabilityCheck(plain) },
+    facts: {
+      ...Annotations.readFacts(tool),
+      readonly,
+      destructive: plain.destructive,
+      idempotent,
+      pathArguments,
+      ...(plain.timeout === undefined ? {} : { timeout: Duration.seconds(plain.timeout) }),
+      available: makeAvailabilityCheck(plain)
+    },
     run: makeRun(plain)
   }
   return fromBound(
@@ -171,9 +190,12 @@ export const makeToolset = (plain: PlainTool, plugin: string): Toolset<never, un
     [tool],
     Effect.contextWith((context: Context.Context<unknown>) => {
       const runWithContext: BoundTool["run"] = (params, callId) =>
-        Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
+        Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) =>
+          Context.merge(context, input)
+        )
       const check = bound.facts.available
-      const available = check && Effect.updateContext(check, (input: Context.Context<never>) => Context.merge(context, input))
+      const available =
+        check && Effect.updateContext(check, (input: Context.Context<never>) => Context.merge(context, input))
       const definition = redactDefinition(bound.definition, Context.get(context, Secrets))
       return Effect.succeed([{ ...bound, definition, run: runWithContext, facts: { ...bound.facts, available } }])
     })

@@ -1,12 +1,12 @@
 /**
- * A plugin: a named record of what an agent is made of (tools, hooks, middleware, providers, commands), built by one scoped
- * Effect. An application has it as a value; on disk it is a folder whose module exports it.
+ * A plugin: a named record of what an agent is made of (tools, hooks, middleware, providers, commands), built by one
+ * scoped Effect. An application has it as a value; on disk it is a folder whose module exports it.
  *
  * **Details**
  *
- * Requirements of `build`, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever loads it
- * brings it. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails, dies or takes too long,
- * nothing of the plugin is registered.
+ * Requirements of `build`, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever
+ * loads it brings it. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails, dies or
+ * takes too long, nothing of the plugin is registered.
  *
  * **Gotchas**
  *
@@ -132,7 +132,11 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
   const { build, ...details } = options
   // The contribution's parts need a part of what the plugin needs; the Effect itself only says what it needs to run.
-  return { [TypeId]: contractVersion, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
+  return {
+    [TypeId]: contractVersion,
+    ...details,
+    build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"]
+  }
 }
 
 /** A plugin that is there already, without an Effect to build it. */

@@ -1,12 +1,12 @@
 /**
- * Adapts what plugins bring to the runtime: middleware and tools of a plugin get the services that were there when it was
- * loaded, and fail only with what every run can fail with.
+ * Adapts what plugins bring to the runtime: middleware and tools of a plugin get the services that were there when it
+ * was loaded, and fail only with what every run can fail with.
  *
  * **Details**
  *
- * A failure that the types of a run do not know, which code on disk can have, becomes one that they do: `TranslatedFailure`
- * after something below had failed, and `ExecutionBlocked` before that. A tool that nobody stated to be harmless counts as
- * destructive.
+ * A failure that the types of a run do not know, which code on disk can have, becomes one that they do:
+ * `TranslatedFailure` after something below had failed, and `ExecutionBlocked` before that. A tool that nobody stated
+ * to be harmless counts as destructive.
  *
  * Source: `ARCHITECTURE.md` §5 and §6.
  */
@@ -26,12 +26,16 @@ import type { BoundTool, Toolset } from "../tool/Toolset.ts"
 const isAgentError = Schema.is(AgentError)
 
 /**
- * Code of a plugin with the services that were there when it was loaded; what a call brings wins. Nothing says what code from
- * disk asks for: what is missing then is a failure of that code.
+ * Code of a plugin with the services that were there when it was loaded; what a call brings wins. Nothing says what
+ * code from disk asks for: what is missing then is a failure of that code.
  */
-export const provideContext = (context: Context.Context<never>) => <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
-  // Whoever loads a plugin in an application has what the plugin's type asks for.
-  Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) => Context.merge(context, input))
+export const provideContext =
+  (context: Context.Context<never>) =>
+  <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+    // Whoever loads a plugin in an application has what the plugin's type asks for.
+    Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
+      Context.merge(context, input)
+    )
 
 /** Takes the message of a failure, or its JSON where it has none. */
 const describeReason = (thrown: unknown): string =>
@@ -93,7 +97,10 @@ const adaptRewriter = <Payload, Info>(
 
 /** Lifecycle middleware: each method as the wrapper or rewriter of its place is. */
 const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: string): Entry => {
-  const makeMethodWrapper = (kind: "wrap_model_call" | "wrap_tool_call", method: BoundMethods[keyof BoundMethods]): Wrapper<unknown, unknown, unknown, unknown> => ({
+  const makeMethodWrapper = (
+    kind: "wrap_model_call" | "wrap_tool_call",
+    method: BoundMethods[keyof BoundMethods]
+  ): Wrapper<unknown, unknown, unknown, unknown> => ({
     kind,
     name,
     onFailure: given.onFailure,
@@ -101,15 +108,19 @@ const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: str
     // The method is a wrapper: its types were checked where the plugin was made.
     wrap: method as Wrapper<unknown, unknown, unknown, unknown>["wrap"]
   })
-  const provideIfEffect = (result: unknown): unknown => Effect.isEffect(result) ? provideContext(context)(result) : result
-  const adaptMethods = (methods: BoundMethods): BoundMethods => Object.fromEntries(Object.entries(methods).map(([key, method]) => [
-    key,
-    key === "wrapModelCall"
-      ? adaptModelWrapper(makeMethodWrapper("wrap_model_call", method), context, name).wrap
-      : key === "wrapToolCall"
-      ? adaptWrapper(makeMethodWrapper("wrap_tool_call", method), context, name).wrap
-      : (...args: ReadonlyArray<unknown>) => provideIfEffect(method(...args))
-  ]))
+  const provideIfEffect = (result: unknown): unknown =>
+    Effect.isEffect(result) ? provideContext(context)(result) : result
+  const adaptMethods = (methods: BoundMethods): BoundMethods =>
+    Object.fromEntries(
+      Object.entries(methods).map(([key, method]) => [
+        key,
+        key === "wrapModelCall"
+          ? adaptModelWrapper(makeMethodWrapper("wrap_model_call", method), context, name).wrap
+          : key === "wrapToolCall"
+            ? adaptWrapper(makeMethodWrapper("wrap_tool_call", method), context, name).wrap
+            : (...args: ReadonlyArray<unknown>) => provideIfEffect(method(...args))
+      ])
+    )
   return {
     ...given,
     name,

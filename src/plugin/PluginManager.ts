@@ -1,12 +1,12 @@
 /**
- * Brings the plugins of a runtime: found, judged, and loaded when it is made. Their tools and hooks are registered with the others;
- * their middleware goes outermost into the agent's stack, in load order.
+ * Brings the plugins of a runtime: found, judged, and loaded when it is made. Their tools and hooks are registered with
+ * the others; their middleware goes outermost into the agent's stack, in load order.
  *
  * **Details**
  *
- * Plugins are loaded once. `reload` takes everything back that they registered and loads them again from where they lie. A
- * look at the directories that failed is not taken for a result: the next one tries again. `HERMES_PLUGINS_DEBUG` says what
- * became of each.
+ * Plugins are loaded once. `reload` takes everything back that they registered and loads them again from where they
+ * lie. A look at the directories that failed is not taken for a result: the next one tries again.
+ * `HERMES_PLUGINS_DEBUG` says what became of each.
  *
  * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
  */
@@ -74,9 +74,12 @@ interface LoadedGeneration {
 type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path
 
 /** Plugins for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*<R = never>(
-  { places, plugins = [], reserved = nothingReserved, settings = nothingSaid }: Options<R>
-): Effect.fn.Return<Service, never, R | Services | Scope.Scope> {
+export const make = Effect.fnUntraced(function* <R = never>({
+  places,
+  plugins = [],
+  reserved = nothingReserved,
+  settings = nothingSaid
+}: Options<R>): Effect.fn.Return<Service, never, R | Services | Scope.Scope> {
   const context = yield* Effect.context<R | Services | Scope.Scope>()
   const parent = yield* Effect.scope
   const injection = MessageInjection.make()
@@ -87,13 +90,18 @@ export const make = Effect.fnUntraced(function*<R = never>(
   let generation = 0
 
   /** Undefined when the directories could not be read. */
-  const found = places === undefined
-    ? Effect.succeed<ReadonlyArray<Candidate>>([])
-    : Discovery.discover(places).pipe(
-      Effect.tap(({ warnings }) => Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })),
-      Effect.map(({ candidates }) => candidates),
-      Effect.catch((error) => Effect.as(Effect.logWarning(`plugins cannot be looked for: ${error.message}`), undefined))
-    )
+  const found =
+    places === undefined
+      ? Effect.succeed<ReadonlyArray<Candidate>>([])
+      : Discovery.discover(places).pipe(
+          Effect.tap(({ warnings }) =>
+            Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })
+          ),
+          Effect.map(({ candidates }) => candidates),
+          Effect.catch((error) =>
+            Effect.as(Effect.logWarning(`plugins cannot be looked for: ${error.message}`), undefined)
+          )
+        )
 
   const unload = Effect.suspend(() => {
     const before = current
@@ -101,11 +109,11 @@ export const make = Effect.fnUntraced(function*<R = never>(
     return before === undefined ? Effect.void : Scope.close(before.scope, Exit.void)
   })
 
-  const load = Effect.gen(function*() {
+  const load = Effect.gen(function* () {
     yield* unload
     const others = yield* found
     const scope = yield* Scope.fork(parent)
-    const loaded = yield* Loading.loadAll([...own, ...others ?? []], {
+    const loaded = yield* Loading.loadAll([...own, ...(others ?? [])], {
       lists: settings,
       entries: settings.entries,
       reserved,
@@ -118,16 +126,24 @@ export const make = Effect.fnUntraced(function*<R = never>(
     return loaded
   })
 
-  const once = Effect.suspend(() => current?.isWhole === true ? Effect.succeed(current.loaded) : load)
+  const once = Effect.suspend(() => (current?.isWhole === true ? Effect.succeed(current.loaded) : load))
 
   const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
   const bring = PluginAdapter.provideContext(context)
   const runExclusively = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
     lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 
-  return { loaded: runExclusively(once), reload: runExclusively(load), attach: injection.attach, serve: toolAccess.attach }
+  return {
+    loaded: runExclusively(once),
+    reload: runExclusively(load),
+    attach: injection.attach,
+    serve: toolAccess.attach
+  }
 })
 
 /** The plugins of a runtime, loaded. */
 export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, RunContext.AtBuild<R> | Services> =>
-  Layer.effect(Plugins, Effect.tap(RunContext.deferKeys(make(options)), ({ loaded }) => loaded))
+  Layer.effect(
+    Plugins,
+    Effect.tap(RunContext.deferKeys(make(options)), ({ loaded }) => loaded)
+  )

@@ -1,6 +1,6 @@
 /**
- * Writes a new plugin into the user's `plugins` directory: a typed one with a tool, a hook and middleware that runs as it is, and a
- * `tsconfig.json` by which an editor finds the types of this program.
+ * Writes a new plugin into the user's `plugins` directory: a typed one with a tool, a hook and middleware that runs as
+ * it is, and a `tsconfig.json` by which an editor finds the types of this program.
  *
  * **Details**
  *
@@ -21,7 +21,8 @@ import { findTypeLocations } from "../platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { PluginError } from "./PluginError.ts"
 
-const isName = (name: string): boolean => /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 50 && name !== "node-modules"
+const isName = (name: string): boolean =>
+  /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 50 && name !== "node-modules"
 
 const renderManifest = (name: string): string => `name: ${name}
 version: 0.1.0
@@ -86,21 +87,27 @@ const compilerOptions = {
 
 const renderTypeSettings = (): string => {
   const { effect, hermes, types } = findTypeLocations()
-  return `${JSON.stringify({
-    compilerOptions: {
-      ...compilerOptions,
-      types: types === undefined ? [] : ["node"],
-      ...types === undefined ? {} : { typeRoots: [types] },
-      paths: { "hermes-effect": [hermes], "effect/*": [`${effect}/*`] }
-    }
-  }, undefined, 2)}\n`
+  return `${JSON.stringify(
+    {
+      compilerOptions: {
+        ...compilerOptions,
+        types: types === undefined ? [] : ["node"],
+        ...(types === undefined ? {} : { typeRoots: [types] }),
+        paths: { "hermes-effect": [hermes], "effect/*": [`${effect}/*`] }
+      }
+    },
+    undefined,
+    2
+  )}\n`
 }
 
-const toPluginError = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
-  Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
+const toPluginError =
+  (plugin: string) =>
+  <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
+    Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
 
 /** Writes a plugin of a name below `plugins` and gives its directory. */
-export const createPlugin = Effect.fn("PluginTemplate.create")(function*(
+export const createPlugin = Effect.fn("PluginTemplate.create")(function* (
   name: string,
   plugins: string
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
@@ -114,12 +121,20 @@ export const createPlugin = Effect.fn("PluginTemplate.create")(function*(
   const directory = paths.join(plugins, name)
   yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
   if (yield* tidy(fs.exists(directory))) {
-    return yield* new PluginError({ plugin: name, message: `${directory} exists already: choose another name`, input: true })
+    return yield* new PluginError({
+      plugin: name,
+      message: `${directory} exists already: choose another name`,
+      input: true
+    })
   }
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".new-" }))
   const written = paths.join(staging, name)
   yield* tidy(fs.makeDirectory(written))
-  const files = { [Manifest.fileNames[0]]: renderManifest(name), "index.ts": renderModule(name), "tsconfig.json": renderTypeSettings() }
+  const files = {
+    [Manifest.fileNames[0]]: renderManifest(name),
+    "index.ts": renderModule(name),
+    "tsconfig.json": renderTypeSettings()
+  }
   for (const [file, text] of Object.entries(files)) yield* tidy(fs.writeFileString(paths.join(written, file), text))
   yield* tidy(fs.rename(written, directory))
   return directory

@@ -4,10 +4,11 @@
  * **Details**
  *
  * Plugins are loaded before there is an agent; a call that comes earlier is an error result. A call takes the way of a
- * model's call: hooks, middleware, fences and approvals. Where a call needs an approval and nobody can be asked, it is denied.
+ * model's call: hooks, middleware, fences and approvals. Where a call needs an approval and nobody can be asked, it is
+ * denied.
  *
- * Questions of a plugin are answered by the model of the side task `plugin` (`auxiliary.plugin` of the settings); the plugin
- * cannot choose another.
+ * Questions of a plugin are answered by the model of the side task `plugin` (`auxiliary.plugin` of the settings); the
+ * plugin cannot choose another.
  *
  * Source: `hermes-contract.md` §3.5 (`dispatch_tool`, `llm`).
  */
@@ -58,14 +59,17 @@ const readTextOption = (extra: unknown, ...names: ReadonlyArray<string>): string
 
 const refuseCall: Dispatcher = () =>
   Effect.succeed({
-    output: JSON.stringify({ error: "there is no agent yet: call tools from hooks, commands and tools, not while you register" }),
+    output: JSON.stringify({
+      error: "there is no agent yet: call tools from hooks, commands and tools, not while you register"
+    }),
     isFailure: true
   })
 
 const buildQuestion = (prompt: unknown, options: unknown): Question => {
-  if (typeof prompt !== "string" || prompt.trim() === "") throw new Error("llm.complete takes a text: complete(prompt, { system, max_tokens })")
+  if (typeof prompt !== "string" || prompt.trim() === "")
+    throw new Error("llm.complete takes a text: complete(prompt, { system, max_tokens })")
   const system = readTextOption(options, "system")
-  const limit: unknown = Predicate.isObject(options) ? options["max_tokens"] ?? options["maxTokens"] : undefined
+  const limit: unknown = Predicate.isObject(options) ? (options["max_tokens"] ?? options["maxTokens"]) : undefined
   return {
     messages: [
       ...(system === undefined ? [] : [Prompt.systemMessage({ content: system })]),
@@ -77,9 +81,14 @@ const buildQuestion = (prompt: unknown, options: unknown): Question => {
 
 /** Makes the access of plugins, at first without services to call. */
 export const make = (): PluginToolAccess => {
-  let services: { readonly dispatch: (call: ToolCallRequest) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
+  let services:
+    | {
+        readonly dispatch: (call: ToolCallRequest) => Promise<{ readonly output: unknown }>
+        readonly complete: (question: Question) => Promise<string>
+      }
+    | undefined
   return {
-    attach: Effect.fnUntraced(function*({ complete, dispatch }) {
+    attach: Effect.fnUntraced(function* ({ complete, dispatch }) {
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
       const own = {
         dispatch: (call: ToolCallRequest) => run(dispatch(call)),
@@ -97,7 +106,8 @@ export const make = (): PluginToolAccess => {
     }),
     complete: async (prompt, options) => {
       const question = buildQuestion(prompt, options)
-      if (services === undefined) throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
+      if (services === undefined)
+        throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
       return await services.complete(question)
     },
     call: async (name, args, extra) => {
@@ -107,7 +117,8 @@ export const make = (): PluginToolAccess => {
         sessionId: readTextOption(extra, "session_id", "sessionId"),
         cwd: readTextOption(extra, "cwd")
       }
-      const { output } = services === undefined ? await Effect.runPromise(refuseCall(call)) : await services.dispatch(call)
+      const { output } =
+        services === undefined ? await Effect.runPromise(refuseCall(call)) : await services.dispatch(call)
       return Json.toText(output)
     }
   }

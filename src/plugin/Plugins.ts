@@ -28,11 +28,15 @@ import type { PluginServices } from "./PluginToolAccess.ts"
 /** Loads, reloads and serves the plugins of a runtime. */
 export interface Service {
   readonly loaded: Effect.Effect<LoadedPlugins>
-  /** Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with. */
+  /**
+   * Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with.
+   */
   readonly reload: Effect.Effect<LoadedPlugins>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /** Sets the services that make the tool calls of plugins and answer their questions, for as long as the scope lives. */
+  /**
+   * Sets the services that make the tool calls of plugins and answer their questions, for as long as the scope lives.
+   */
   readonly serve: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
 }
 
@@ -43,7 +47,15 @@ export interface Service {
  */
 export class Plugins extends Context.Service<Plugins, Service>()("hermes-effect/plugin/Plugins") {}
 
-const nothing = Effect.succeed<LoadedPlugins>({ plugins: [], middleware: [], providers: [], memoryProviders: [], contextEngines: [], commands: [], cliCommands: [] })
+const nothing = Effect.succeed<LoadedPlugins>({
+  plugins: [],
+  middleware: [],
+  providers: [],
+  memoryProviders: [],
+  contextEngines: [],
+  commands: [],
+  cliCommands: []
+})
 
 /** A runtime without plugins. */
 export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void, serve: () => Effect.void }

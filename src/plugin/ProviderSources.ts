@@ -9,7 +9,8 @@ const listNames = ({ aliases = [], name }: ProviderSource<unknown>): ReadonlyArr
 const normalizeName = (name: string): string => name.trim().toLowerCase()
 
 /** The source that a name means. */
-export const findSource = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined => Directory.findNamed(sources, name)
+export const findSource = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined =>
+  Directory.findNamed(sources, name)
 
 /** The name of a provider of the program's own that a source would take, if it would. */
 export const findTakenName = (source: ProviderSource<unknown>): string | undefined =>

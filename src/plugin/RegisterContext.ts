@@ -1,18 +1,19 @@
 /**
- * Argument of `register(ctx)` of a plugin module: the plain-function side of plugins, with the contract's names. What is
- * registered is collected, and counts only when `register` is done without failing.
+ * Argument of `register(ctx)` of a plugin module: the plain-function side of plugins, with the contract's names. What
+ * is registered is collected, and counts only when `register` is done without failing.
  *
  * **Details**
  *
- * Every member has its camelCase and its snake_case name. Callbacks get one frozen object with the contract's fields and may
- * return values, promises or Effects. Of what cannot be used (a kind or a callback that is none), a warning names the
- * nearest that can; what this runtime has no place for is a warning too. A tool that cannot be used is an error: a plugin
- * without it is not what its author meant.
+ * Every member has its camelCase and its snake_case name. Callbacks get one frozen object with the contract's fields
+ * and may return values, promises or Effects. Of what cannot be used (a kind or a callback that is none), a warning
+ * names the nearest that can; what this runtime has no place for is a warning too. A tool that cannot be used is an
+ * error: a plugin without it is not what its author meant.
  *
  * **Gotchas**
  *
- * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there, and those of `.env`, that `requires_env` of its
- * manifest names; one that its code names and the manifest does not is a warning when it is loaded. Processes that it starts without an environment of their own get them, too.
+ * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there, and those of
+ * `.env`, that `requires_env` of its manifest names; one that its code names and the manifest does not is a warning
+ * when it is loaded. Processes that it starts without an environment of their own get them, too.
  *
  * Source: the middleware document, the observer document ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
  */
@@ -63,8 +64,8 @@ export interface Members {
     options?: CallbackOptions
   ) => void
   /**
-   * Registers methods for the phases of a run, in either spelling: an object, a class or a function that makes one for each run.
-   * A method gets one frozen object with fields in snake_case, and gives the fields that it changes.
+   * Registers methods for the phases of a run, in either spelling: an object, a class or a function that makes one for
+   * each run. A method gets one frozen object with fields in snake_case, and gives the fields that it changes.
    */
   readonly registerLifecycle: (
     methods: PlainLifecycle.PlainLifecycleSource,
@@ -87,11 +88,16 @@ export interface Members {
     handler: (args: ReadonlyArray<string>) => unknown,
     options?: CommandOptions
   ) => void
-  /** `open` gives a provider, a promise or an Effect of one; a plain one is `{ execute }`, see {@link PlainProvider.PlainProvider}. */
+  /**
+   * `open` gives a provider, a promise or an Effect of one; a plain one is `{ execute }`, see
+   * {@link PlainProvider.PlainProvider}.
+   */
   readonly registerProvider: (source: PlainProvider.PlainSource) => void
   /** An external memory; the setting `memory.provider` names the one that is used. */
   readonly registerMemoryProvider: (provider: PlainMemory) => void
-  /** Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used. */
+  /**
+   * Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used.
+   */
   readonly registerContextEngine: (engine: ContextEngines.PlainContextEngine) => void
   /** Sends text to the conversation in a terminal; false where there is none. */
   readonly injectMessage: (content: string, role?: string) => boolean
@@ -105,7 +111,9 @@ export interface Members {
 }
 
 type Snake<Name extends string> = Name extends `${infer Letter}${infer Rest}`
-  ? Letter extends Lowercase<Letter> ? `${Letter}${Snake<Rest>}` : `_${Lowercase<Letter>}${Snake<Rest>}`
+  ? Letter extends Lowercase<Letter>
+    ? `${Letter}${Snake<Rest>}`
+    : `_${Lowercase<Letter>}${Snake<Rest>}`
   : ""
 
 type Aliases = { readonly [Name in keyof Members as Snake<Name>]: Members[Name] }
@@ -120,16 +128,28 @@ export interface RegisterContext extends Members, Aliases {
   readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
 }
 
-/** An external memory of plain functions, under the contract's names too (`sync_turn`, …). They may return values, promises or Effects. */
+/**
+ * An external memory of plain functions, under the contract's names too (`sync_turn`, …). They may return values,
+ * promises or Effects.
+ */
 export interface PlainMemory {
   readonly name: string
   /** Text that fits to a message. */
   readonly prefetch: (text: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
-  readonly syncTurn?: (text: string, answer: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
+  readonly syncTurn?: (
+    text: string,
+    answer: string,
+    ids: { readonly session_id: string; readonly turn_id: string }
+  ) => unknown
   readonly systemPromptBlock?: () => unknown
   readonly onPreCompress?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
   /** `action` is add, replace or remove, `target` memory or user; `content` is the new entry, "" of a removal. */
-  readonly onMemoryWrite?: (action: string, target: string, content: string, ids: { readonly session_id: string }) => unknown
+  readonly onMemoryWrite?: (
+    action: string,
+    target: string,
+    content: string,
+    ids: { readonly session_id: string }
+  ) => unknown
   readonly onSessionEnd?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
@@ -153,13 +173,21 @@ export interface Collector {
 
 /** Members of the contract that need what this runtime does not have. */
 const unsupported = [
-  "register_skill", "register_auxiliary_task", "register_platform",
-  "register_image_gen_provider", "register_video_gen_provider", "register_web_search_provider",
-  "register_browser_provider", "register_tts_provider", "register_transcription_provider",
+  "register_skill",
+  "register_auxiliary_task",
+  "register_platform",
+  "register_image_gen_provider",
+  "register_video_gen_provider",
+  "register_web_search_provider",
+  "register_browser_provider",
+  "register_tts_provider",
+  "register_transcription_provider",
   "register_dashboard_auth_provider"
 ]
 
-const makeMiddleware: { readonly [K in Registrable]: (options: Middleware.Registration, callback: Plain.Callback) => Middleware.Any } = {
+const makeMiddleware: {
+  readonly [K in Registrable]: (options: Middleware.Registration, callback: Plain.Callback) => Middleware.Any
+} = {
   llm_request: Plain.llmRequest,
   llm_execution: Plain.llmExecution,
   tool_request: Plain.toolRequest,
@@ -179,16 +207,19 @@ const toCamelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, l
 const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 const readOnFailure = (options: unknown): "open" | "closed" =>
-  Predicate.isObject(options) && (options["onFailure"] === "closed" || options["on_failure"] === "closed") ? "closed" : "open"
+  Predicate.isObject(options) && (options["onFailure"] === "closed" || options["on_failure"] === "closed")
+    ? "closed"
+    : "open"
 
-const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
 const readCommandOptions = (given: unknown, argsHint: unknown): CommandOptions =>
   Predicate.isObject(given)
     ? {
-      description: readText(given["description"]) ?? readText(given["help"]),
-      argsHint: readText(given["argsHint"]) ?? readText(given["args_hint"])
-    }
+        description: readText(given["description"]) ?? readText(given["help"]),
+        argsHint: readText(given["argsHint"]) ?? readText(given["args_hint"])
+      }
     : { description: readText(given), argsHint: readText(argsHint) }
 
 /** Runs a plain function as an Effect; what it throws is the failure. */
@@ -203,9 +234,11 @@ const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
   /** A member by one of its names, called as a method. */
   const findMethod = (...names: ReadonlyArray<string>) => {
     const found = names.find((one) => Predicate.isFunction(given[one]))
-    return found === undefined ? undefined : (...args: ReadonlyArray<unknown>) => runPlain(() => Reflect.apply(Object(given[found]), given, args))
+    return found === undefined
+      ? undefined
+      : (...args: ReadonlyArray<unknown>) => runPlain(() => Reflect.apply(Object(given[found]), given, args))
   }
-  const asText = Effect.map((value: unknown) => typeof value === "string" ? value : undefined)
+  const asText = Effect.map((value: unknown) => (typeof value === "string" ? value : undefined))
   const prefetch = findMethod("prefetch")
   const sync = findMethod("syncTurn", "sync_turn")
   const block = findMethod("systemPromptBlock", "system_prompt_block")
@@ -213,9 +246,13 @@ const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
   const written = findMethod("onMemoryWrite", "on_memory_write")
   const ended = findMethod("onSessionEnd", "on_session_end")
   if (name === undefined || prefetch === undefined) return undefined
-  const toPlainIds = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => Object.freeze({ session_id: sessionId, turn_id: turnId })
+  const toPlainIds = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) =>
+    Object.freeze({ session_id: sessionId, turn_id: turnId })
   const ofSession = (tell: typeof compacting): MemoryProvider["ended"] =>
-    tell === undefined ? undefined : ({ messages, sessionId }) => Effect.asVoid(tell(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
+    tell === undefined
+      ? undefined
+      : ({ messages, sessionId }) =>
+          Effect.asVoid(tell(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
   return {
     name,
     prefetch: (turn) => asText(prefetch(turn.text, toPlainIds(turn))),
@@ -223,9 +260,11 @@ const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
     systemPrompt: block === undefined ? undefined : Effect.suspend(() => asText(block())),
     compacting: ofSession(compacting),
     ended: ofSession(ended),
-    written: written === undefined
-      ? undefined
-      : ({ action, content = "", sessionId, target }) => Effect.asVoid(written(action, target, content, Object.freeze({ session_id: sessionId })))
+    written:
+      written === undefined
+        ? undefined
+        : ({ action, content = "", sessionId, target }) =>
+            Effect.asVoid(written(action, target, content, Object.freeze({ session_id: sessionId })))
   }
 }
 
@@ -243,13 +282,16 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   const unload: Array<() => unknown> = []
   let open = true
 
-  const formatLabel = (callback: { readonly name: string }): string => callback.name === "" ? key : `${key}:${callback.name}`
+  const formatLabel = (callback: { readonly name: string }): string =>
+    callback.name === "" ? key : `${key}:${callback.name}`
 
   /** A member that works until `register` is done, and whose callback is one. */
-  const guardRegistration = <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) => (...args: Args): void => {
-    if (!open) throw new Error(`${member} of plugin ${key} was called after register() had returned`)
-    run(...args)
-  }
+  const guardRegistration =
+    <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) =>
+    (...args: Args): void => {
+      if (!open) throw new Error(`${member} of plugin ${key} was called after register() had returned`)
+      run(...args)
+    }
 
   const hasCallback = (what: string, callback: unknown): boolean => {
     if (Predicate.isFunction(callback)) return true
@@ -258,19 +300,29 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   }
 
   const members = {
-    registerMiddleware: guardRegistration("registerMiddleware", (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
-      if (!isRegistrable(kind)) {
-        warn(
-          `no middleware is of kind "${kind}"${suggestName(kind, registrable)} ` +
-            `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
-        )
-      } else if (hasCallback(`middleware ${kind}`, callback)) {
-        middleware.push(makeMiddleware[kind]({ name: formatLabel(callback), onFailure: readOnFailure(options) }, callback))
+    registerMiddleware: guardRegistration(
+      "registerMiddleware",
+      (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
+        if (!isRegistrable(kind)) {
+          warn(
+            `no middleware is of kind "${kind}"${suggestName(kind, registrable)} ` +
+              `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
+          )
+        } else if (hasCallback(`middleware ${kind}`, callback)) {
+          middleware.push(
+            makeMiddleware[kind]({ name: formatLabel(callback), onFailure: readOnFailure(options) }, callback)
+          )
+        }
       }
-    }),
+    ),
     registerLifecycle: guardRegistration("registerLifecycle", (methods: unknown, options?: unknown) => {
       const name = PlainLifecycle.findName(methods, options)
-      middleware.push(PlainLifecycle.make({ name: name === undefined ? key : `${key}:${name}`, onFailure: readOnFailure(options) }, methods))
+      middleware.push(
+        PlainLifecycle.make(
+          { name: name === undefined ? key : `${key}:${name}`, onFailure: readOnFailure(options) },
+          methods
+        )
+      )
     }),
     registerHook: guardRegistration("registerHook", (name: string, callback: Plain.Callback, options?: HookOptions) => {
       if (!hasCallback(`hook ${name}`, callback)) return
@@ -300,7 +352,10 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       (name: string, handler: (args: string) => unknown, description?: unknown, argsHint?: unknown) => {
         if (!hasCallback(`command ${name}`, handler)) return
         const run: Command["run"] = (args) =>
-          Effect.map(runPlain(() => handler(args)), (value) => typeof value === "string" ? value : undefined)
+          Effect.map(
+            runPlain(() => handler(args)),
+            (value) => (typeof value === "string" ? value : undefined)
+          )
         commands.push({ name, ...readCommandOptions(description, argsHint), run })
       }
     ),
@@ -309,22 +364,32 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       (name: string, handler: (args: ReadonlyArray<string>) => unknown, options?: unknown) => {
         if (!hasCallback(`CLI command ${name}`, handler)) return
         const run: CliCommand["run"] = (args) =>
-          Effect.map(runPlain(() => handler(args)), (value) => typeof value === "number" ? value : undefined)
+          Effect.map(
+            runPlain(() => handler(args)),
+            (value) => (typeof value === "number" ? value : undefined)
+          )
         cliCommands.push({ name, description: readCommandOptions(options, undefined).description, run })
       }
     ),
     registerProvider: guardRegistration("registerProvider", (source: PlainProvider.PlainSource) => {
-      if (readText(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(PlainProvider.makeSource(source))
+      if (readText(source.name) !== undefined && Predicate.isFunction(source.open))
+        providers.push(PlainProvider.makeSource(source))
       else warn("registerProvider takes { name, open }; it is ignored")
     }),
     registerMemoryProvider: guardRegistration("registerMemoryProvider", (provider: unknown) => {
       const read = readMemoryProvider(provider)
-      if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored")
+      if (read === undefined)
+        warn(
+          "registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored"
+        )
       else memoryProviders.push(read)
     }),
     registerContextEngine: guardRegistration("registerContextEngine", (engine: unknown) => {
       const read = ContextEngines.readEngine(engine, runPlain)
-      if (read === undefined) warn("registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; it is ignored")
+      if (read === undefined)
+        warn(
+          "registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; it is ignored"
+        )
       else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
       else contextEngines.push(read)
     }),
@@ -337,7 +402,10 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
 
   const strangers = unsupported.flatMap((name) => {
     const warnUnsupported = () => warn(`${name} is ignored: this runtime has no place for it`)
-    return [[name, warnUnsupported], [toCamelCase(name), warnUnsupported]] as const
+    return [
+      [name, warnUnsupported],
+      [toCamelCase(name), warnUnsupported]
+    ] as const
   })
   const aliases = Object.entries(members).map(([name, member]) => [toSnakeCase(name), member] as const)
 

@@ -46,9 +46,10 @@ export interface RegisteredContribution {
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
 
-const qualifyName = (key: string, name: string): string => name === key || name.startsWith(`${key}:`) ? name : `${key}:${name}`
+const qualifyName = (key: string, name: string): string =>
+  name === key || name.startsWith(`${key}:`) ? name : `${key}:${name}`
 
-const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registrant, given: Toolset<unknown>) {
+const registerTools = Effect.fnUntraced(function* ({ key, mayOverride }: Registrant, given: Toolset<unknown>) {
   const registry = yield* ToolRegistry
   const bound = yield* PluginAdapter.adaptToolset(given).bind
   const taken = new Set((yield* registry.list).flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
@@ -70,35 +71,59 @@ const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registra
 const openDeadline = Duration.seconds(30)
 
 /** A provider that a plugin opens; one that hangs or interrupts itself is a provider that cannot be used. */
-const openWithDeadline = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): Effect.Effect<A, E | ConfigError> =>
+const openWithDeadline = <A, E>(
+  plugin: string,
+  name: string,
+  open: Effect.Effect<A, E>
+): Effect.Effect<A, E | ConfigError> =>
   Effect.catchDefect(IsolatedCall.contain(open, { what: "it", deadline: openDeadline }), (defect) =>
     defect instanceof IsolatedCall.DeadlineExceeded || defect instanceof Interruption.SelfInterrupted
-      ? Effect.fail(new ConfigError({
-        path: "model.provider",
-        message: `The provider "${name}" of plugin ${plugin} could not be opened: ${defect.message}. Choose another provider, or disable the plugin.`
-      }))
-      : Effect.die(defect))
+      ? Effect.fail(
+          new ConfigError({
+            path: "model.provider",
+            message: `The provider "${name}" of plugin ${plugin} could not be opened: ${defect.message}. Choose another provider, or disable the plugin.`
+          })
+        )
+      : Effect.die(defect)
+  )
 
-/** Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once. */
-export const registerContribution = Effect.fnUntraced(function*(
+/**
+ * Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once.
+ */
+export const registerContribution = Effect.fnUntraced(function* (
   registrant: Registrant,
-  { cliCommands = [], commands = [], contextEngines = [], hooks = [], memoryProviders = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
+  {
+    cliCommands = [],
+    commands = [],
+    contextEngines = [],
+    hooks = [],
+    memoryProviders = [],
+    middleware = [],
+    providers = [],
+    tools = []
+  }: Contribution<unknown>
 ): Effect.fn.Return<RegisteredContribution, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
   const bring = PluginAdapter.provideContext(context)
   const service = yield* Hooks
-  const names = yield* Effect.forEach(tools, (toolset) => registerTools(registrant, { ...toolset, bind: bring(toolset.bind) }))
+  const names = yield* Effect.forEach(tools, (toolset) =>
+    registerTools(registrant, { ...toolset, bind: bring(toolset.bind) })
+  )
   const owner = { key: {}, label: key }
   for (const hook of hooks) {
-    const listeners = hook.listeners.map((listener) => ({ ...listener, handle: (payload: object) => bring(listener.handle(payload)) }))
+    const listeners = hook.listeners.map((listener) => ({
+      ...listener,
+      handle: (payload: object) => bring(listener.handle(payload))
+    }))
     yield* service.register({ ...hook, listeners, label: qualifyName(key, hook.label), owner })
   }
   const accepted = Commands.acceptCommands(commands, reserved.commands)
   const acceptedCli = Commands.acceptCommands(cliCommands, reserved.cliCommands)
   const occupied = providers.flatMap((source) => ProviderSources.findTakenName(source) ?? [])
   const warnings = occupied.map((name) => `its provider "${name}" is ignored: the program has one of that name`)
-  for (const warning of [...accepted.warnings, ...acceptedCli.warnings, ...warnings]) yield* Effect.logWarning(`plugin ${key}: ${warning}`)
+  for (const warning of [...accepted.warnings, ...acceptedCli.warnings, ...warnings])
+    yield* Effect.logWarning(`plugin ${key}: ${warning}`)
   return {
     tools: names.flat(),
     listeners: hooks.reduce((count, { listeners }) => count + listeners.length, 0),

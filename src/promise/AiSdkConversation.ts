@@ -1,5 +1,11 @@
 /** Prompt of the AI SDK as a run: its instructions, the conversation before it, and what the user says now. */
-import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4TextPart, LanguageModelV4ToolResultPart } from "@ai-sdk/provider"
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolResultPart
+} from "@ai-sdk/provider"
 import * as Prompt from "effect/ai/Prompt"
 import { HermesError } from "./HermesError.ts"
 
@@ -10,7 +16,10 @@ export interface Conversation {
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
 }
 
-const toFileData = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "filename">): Prompt.FilePart["data"] => {
+const toFileData = ({
+  data,
+  filename
+}: Pick<LanguageModelV4FilePart, "data" | "filename">): Prompt.FilePart["data"] => {
   switch (data.type) {
     case "data":
       return data.data
@@ -19,7 +28,10 @@ const toFileData = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "
     case "text":
       return new TextEncoder().encode(data.text)
     case "reference":
-      throw new HermesError("InvalidInput", `the file ${filename ?? ""} is kept by a provider, and an agent cannot read it: give its bytes or its address`)
+      throw new HermesError(
+        "InvalidInput",
+        `the file ${filename ?? ""} is kept by a provider, and an agent cannot read it: give its bytes or its address`
+      )
   }
 }
 
@@ -36,7 +48,9 @@ const toUserPart = (part: LanguageModelV4TextPart | LanguageModelV4FilePart): Pr
 
 const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResultPart): Prompt.ToolMessage => {
   const makeMessage = (result: unknown, isFailure: boolean) =>
-    Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: toolCallId, name: toolName, isFailure, result, providerExecuted: false })] })
+    Prompt.toolMessage({
+      content: [Prompt.toolResultPart({ id: toolCallId, name: toolName, isFailure, result, providerExecuted: false })]
+    })
   switch (output.type) {
     case "text":
     case "json":
@@ -47,7 +61,10 @@ const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResu
     case "execution-denied":
       return makeMessage(`denied${output.reason === undefined ? "" : `: ${output.reason}`}`, true)
     case "content":
-      return makeMessage(output.value.map((part) => part.type === "text" ? part.text : `[${part.type}]`).join("\n"), false)
+      return makeMessage(
+        output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n"),
+        false
+      )
   }
 }
 
@@ -68,7 +85,9 @@ const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Messa
         if (part.text.trim() !== "") own.push(Prompt.textPart({ text: part.text.replace(/^\n+/u, "") }))
         break
       case "tool-call":
-        own.push(Prompt.toolCallPart({ id: part.toolCallId, name: part.toolName, params: part.input, providerExecuted: false }))
+        own.push(
+          Prompt.toolCallPart({ id: part.toolCallId, name: part.toolName, params: part.input, providerExecuted: false })
+        )
         break
       case "tool-result":
         closeAnswer()
@@ -92,7 +111,7 @@ const toMessages = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Messa
     case "assistant":
       return toAnswerMessages(message.content)
     case "tool":
-      return message.content.flatMap((part) => part.type === "tool-result" ? [toToolMessage(part)] : [])
+      return message.content.flatMap((part) => (part.type === "tool-result" ? [toToolMessage(part)] : []))
   }
 }
 
@@ -102,10 +121,16 @@ const isText = (part: Prompt.UserMessagePart): part is Prompt.TextPart => part.t
 export const toConversation = (prompt: LanguageModelV4Prompt): Conversation => {
   const said = prompt.filter(({ role }) => role !== "system")
   const start = said.findLastIndex(({ role }) => role !== "user") + 1
-  const parts = said.slice(start).flatMap((message) => message.role === "user" ? message.content.map(toUserPart) : [])
-  if (parts.length === 0) throw new HermesError("InvalidInput", "the last message of the prompt has to be the user's: an agent runs its own tools")
+  const parts = said.slice(start).flatMap((message) => (message.role === "user" ? message.content.map(toUserPart) : []))
+  if (parts.length === 0)
+    throw new HermesError(
+      "InvalidInput",
+      "the last message of the prompt has to be the user's: an agent runs its own tools"
+    )
   return {
-    system: prompt.flatMap((message) => message.role === "system" && message.content.trim() !== "" ? [message.content] : []),
+    system: prompt.flatMap((message) =>
+      message.role === "system" && message.content.trim() !== "" ? [message.content] : []
+    ),
     history: said.slice(0, start).flatMap(toMessages),
     prompt: parts.every(isText) ? parts.map(({ text }) => text).join("\n\n") : parts
   }

@@ -20,11 +20,17 @@ const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
     cacheRead: usage.cacheReadTokens,
     cacheWrite: usage.cacheWriteTokens
   },
-  outputTokens: { total: usage.outputTokens, text: usage.outputTokens - usage.reasoningTokens, reasoning: usage.reasoningTokens }
+  outputTokens: {
+    total: usage.outputTokens,
+    text: usage.outputTokens - usage.reasoningTokens,
+    reasoning: usage.reasoningTokens
+  }
 })
 
 /** The facts of a run that the AI SDK has no place for. */
-const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({ hermes: { sessionId, turnId, exit, steps, cost: { ...cost } } })
+const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({
+  hermes: { sessionId, turnId, exit, steps, cost: { ...cost } }
+})
 
 /** A call whose arguments stream by, or that runs. */
 interface OpenCall {
@@ -35,7 +41,7 @@ interface OpenCall {
 }
 
 /** Takes the events of one run and gives the parts that they make. */
-export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4StreamPart> => {
+export const make = (): ((event: RunEvent) => ReadonlyArray<LanguageModelV4StreamPart>) => {
   const shown = makeStreamedText(true)
   const calls = new Map<string, OpenCall>()
   let open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
@@ -69,9 +75,15 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
   const reportCall = (callId: string, call: OpenCall, input: string): ReadonlyArray<LanguageModelV4StreamPart> => {
     if (call.isTold) return []
     call.isTold = true
-    const ended: ReadonlyArray<LanguageModelV4StreamPart> = call.isInputOpen ? [{ type: "tool-input-end", id: callId }] : []
+    const ended: ReadonlyArray<LanguageModelV4StreamPart> = call.isInputOpen
+      ? [{ type: "tool-input-end", id: callId }]
+      : []
     call.isInputOpen = false
-    return [...closeBlock(), ...ended, { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }]
+    return [
+      ...closeBlock(),
+      ...ended,
+      { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }
+    ]
   }
 
   return (event) => {
@@ -85,14 +97,19 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
         return appendDelta("text", shown.delta(event.text))
       case "TextReplaced":
         // The text in its place follows: a piece that was streamed cannot be taken back.
-        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : [...closeBlock(), ...appendDelta("text", `\n\n${event.text}`)]
+        return shown.replace(event.stepId, event.text) === undefined || event.text === ""
+          ? []
+          : [...closeBlock(), ...appendDelta("text", `\n\n${event.text}`)]
       case "ReasoningDelta":
         return appendDelta("reasoning", event.text)
       case "ToolInputStarted": {
         const call = beginCall(event.callId, event.name)
         if (call.isInputOpen || call.isTold) return []
         call.isInputOpen = true
-        return [...closeBlock(), { type: "tool-input-start", id: event.callId, toolName: event.name, providerExecuted: true, dynamic: true }]
+        return [
+          ...closeBlock(),
+          { type: "tool-input-start", id: event.callId, toolName: event.name, providerExecuted: true, dynamic: true }
+        ]
       }
       case "ToolInputDelta": {
         const call = calls.get(event.callId)
@@ -103,27 +120,43 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
       case "ToolStarted":
         return reportCall(event.callId, beginCall(event.callId, event.name), JSON.stringify(event.params) ?? "{}")
       case "ToolProgress":
-        return [{ type: "tool-result", toolCallId: event.callId, toolName: event.name, result: event.text, preliminary: true, dynamic: true }]
+        return [
+          {
+            type: "tool-result",
+            toolCallId: event.callId,
+            toolName: event.name,
+            result: event.text,
+            preliminary: true,
+            dynamic: true
+          }
+        ]
       case "ToolFinished": {
         const call = beginCall(event.callId, event.name)
         // One that was refused never began; its arguments may be no JSON.
         const known = reportCall(event.callId, call, JSON.stringify(call.text))
-        return [...known, {
-          type: "tool-result",
-          toolCallId: event.callId,
-          toolName: event.name,
-          result: event.output,
-          ...(event.status === "ok" ? {} : { isError: true }),
-          dynamic: true
-        }]
+        return [
+          ...known,
+          {
+            type: "tool-result",
+            toolCallId: event.callId,
+            toolName: event.name,
+            result: event.output,
+            ...(event.status === "ok" ? {} : { isError: true }),
+            dynamic: true
+          }
+        ]
       }
       case "RunFinished":
-        return [...appendDelta("text", shown.rest(event.text)), ...closeBlock(), {
-          type: "finish",
-          finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
-          usage: toUsage(event.usage),
-          providerMetadata: toMetadata(event)
-        }]
+        return [
+          ...appendDelta("text", shown.rest(event.text)),
+          ...closeBlock(),
+          {
+            type: "finish",
+            finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
+            usage: toUsage(event.usage),
+            providerMetadata: toMetadata(event)
+          }
+        ]
       default:
         return []
     }

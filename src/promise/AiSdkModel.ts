@@ -1,24 +1,26 @@
 /**
- * An agent as a language model of the AI SDK (`ai`): `generateText`, `streamText` and the hooks of its user interface work on a whole run,
- * with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` makes it one of v3 (6) or v2 (5).
+ * An agent as a language model of the AI SDK (`ai`): `generateText`, `streamText` and the hooks of its user interface
+ * work on a whole run, with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` makes it one
+ * of v3 (6) or v2 (5).
  *
  * **Details**
  *
- * Text and reasoning stream as the run makes them; the model of the agent is asked in pieces for `generateText` too. The agent runs its
- * tools itself: each call is a provider-executed, dynamic tool part with its result, so that the AI SDK shows it and runs nothing. The usage
- * is that of the whole run; the finish reason is `stop` for a completed one, `length` where a limit ended it. `providerMetadata.hermes` has
- * the session, the exit and the cost.
+ * Text and reasoning stream as the run makes them; the model of the agent is asked in pieces for `generateText` too.
+ * The agent runs its tools itself: each call is a provider-executed, dynamic tool part with its result, so that the AI
+ * SDK shows it and runs nothing. The usage is that of the whole run; the finish reason is `stop` for a completed one,
+ * `length` where a limit ended it. `providerMetadata.hermes` has the session, the exit and the cost.
  *
- * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes on in that session,
- * or begins it with the conversation; where the two contradict each other, and for an answer that is made again, the messages of the prompt
- * count, and a warning names the session that the run is in (see `AiSdkSession`). System messages stand behind the agent's own instructions, for this run alone. An aborted
- * call interrupts the run.
+ * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes
+ * on in that session, or begins it with the conversation; where the two contradict each other, and for an answer that
+ * is made again, the messages of the prompt count, and a warning names the session that the run is in (see
+ * `AiSdkSession`). System messages stand behind the agent's own instructions, for this run alone. An aborted call
+ * interrupts the run.
  *
  * **Gotchas**
  *
- * Settings that belong to the agent (temperature, output limits, tools of the caller) are left out with a warning: give them to
- * `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it. In v2 the calls of the agent
- * are left out: the AI SDK 5 fails at a call of a tool that it was not given.
+ * Settings that belong to the agent (temperature, output limits, tools of the caller) are left out with a warning: give
+ * them to `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it. In
+ * v2 the calls of the agent are left out: the AI SDK 5 fails at a call of a tool that it was not given.
  *
  * **Example** (Text of an agent)
  *
@@ -56,9 +58,10 @@ import { HermesError } from "./HermesError.ts"
 import { findPerformer } from "./HermesServices.ts"
 
 /** Names under which the AI SDK knows the agent, and settings of each of its runs. */
-export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications>
-  extends Pick<HermesInput, "budget" | "cwd" | "maxIterations" | "source" | "tools">
-{
+export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
+  HermesInput,
+  "budget" | "cwd" | "maxIterations" | "source" | "tools"
+> {
   /** `v4` for the AI SDK 7, `v3` for 6, `v2` for 5; `v4` when absent. */
   readonly specificationVersion?: Version | undefined
   /** `agent` when absent. */
@@ -73,32 +76,58 @@ interface ModelState {
   readonly branches: AiSdkSession.Branches
 }
 
-const efforts: Readonly<Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>> = {
-  none: "none",
-  minimal: "minimal",
-  low: "low",
-  medium: "medium",
-  high: "high",
-  xhigh: "xhigh",
-  max: "xhigh"
-}
+const efforts: Readonly<
+  Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>
+> = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "xhigh" }
 
 /** Settings of the caller that a run has no place for. */
-const ofAgent = ["maxOutputTokens", "temperature", "stopSequences", "topP", "topK", "presencePenalty", "frequencyPenalty"] as const
+const ofAgent = [
+  "maxOutputTokens",
+  "temperature",
+  "stopSequences",
+  "topP",
+  "topK",
+  "presencePenalty",
+  "frequencyPenalty"
+] as const
 
 const listWarnings = (options: LanguageModelV4CallOptions): ReadonlyArray<SharedV4Warning> => [
-  ...ofAgent.flatMap((name): ReadonlyArray<SharedV4Warning> => options[name] === undefined ? [] : [{ type: "unsupported", feature: name, details: "a setting of the agent: give it to createHermes" }]),
-  ...(options.tools ?? []).length === 0 ? [] : [{ type: "unsupported", feature: "tools", details: "the agent runs its own tools: give yours to createHermes" } as const],
-  ...options.reasoning === "max" ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const] : [],
-  ...options.responseFormat?.type === "json" ? [{ type: "compatibility", feature: "responseFormat", details: "the agent is asked for JSON in its instructions" } as const] : []
+  ...ofAgent.flatMap((name): ReadonlyArray<SharedV4Warning> =>
+    options[name] === undefined
+      ? []
+      : [{ type: "unsupported", feature: name, details: "a setting of the agent: give it to createHermes" }]
+  ),
+  ...((options.tools ?? []).length === 0
+    ? []
+    : [
+        {
+          type: "unsupported",
+          feature: "tools",
+          details: "the agent runs its own tools: give yours to createHermes"
+        } as const
+      ]),
+  ...(options.reasoning === "max"
+    ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const]
+    : []),
+  ...(options.responseFormat?.type === "json"
+    ? [
+        {
+          type: "compatibility",
+          feature: "responseFormat",
+          details: "the agent is asked for JSON in its instructions"
+        } as const
+      ]
+    : [])
 ]
 
 const renderFormat = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
   if (responseFormat?.type !== "json") return []
   const { schema } = responseFormat
-  return [schema === undefined
-    ? "Answer with one JSON object, and nothing else."
-    : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`]
+  return [
+    schema === undefined
+      ? "Answer with one JSON object, and nothing else."
+      : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`
+  ]
 }
 
 const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
@@ -108,10 +137,20 @@ const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | 
 }
 
 /** Finds the session of a call that names one. */
-const placeCallIn = async (hermes: Hermes, call: AiSdkSession.NamedCall, branches: AiSdkSession.Branches): Promise<AiSdkSession.PlacedCall> => {
+const placeCallIn = async (
+  hermes: Hermes,
+  call: AiSdkSession.NamedCall,
+  branches: AiSdkSession.Branches
+): Promise<AiSdkSession.PlacedCall> => {
   const perform = findPerformer(hermes)
   return perform === undefined
-    ? { input: { sessionId: call.sessionId }, warning: call.history.length === 0 ? undefined : "only the last message is sent: the runtime is not one of createHermes" }
+    ? {
+        input: { sessionId: call.sessionId },
+        warning:
+          call.history.length === 0
+            ? undefined
+            : "only the last message is sent: the runtime is not one of createHermes"
+      }
     : await perform(AiSdkSession.placeCall(call, branches))
 }
 
@@ -119,9 +158,10 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
   const { history, prompt, system } = AiSdkConversation.toConversation(options.prompt)
   const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
   const sessionId = readSession(options)
-  const placed: AiSdkSession.PlacedCall = sessionId === undefined
-    ? { input: { history }, warning: undefined }
-    : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+  const placed: AiSdkSession.PlacedCall =
+    sessionId === undefined
+      ? { input: { history }, warning: undefined }
+      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
   const instructions = [...system, ...renderFormat(options)]
   const { reasoning = "provider-default" } = options
   const input: HermesInput = {
@@ -141,10 +181,17 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
 const toFailure = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
   abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
 
-async function* streamParts(hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState): AsyncGenerator<LanguageModelV4StreamPart> {
+async function* streamParts(
+  hermes: Hermes,
+  options: LanguageModelV4CallOptions,
+  state: ModelState
+): AsyncGenerator<LanguageModelV4StreamPart> {
   const { input, warning } = await toInput(hermes, options, state)
   const next = AiSdkEvents.make()
-  const warnings: Array<SharedV4Warning> = [...listWarnings(options), ...warning === undefined ? [] : [{ type: "other", message: warning } as const]]
+  const warnings: Array<SharedV4Warning> = [
+    ...listWarnings(options),
+    ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])
+  ]
   yield { type: "stream-start", warnings }
   for await (const event of hermes.stream(input)) {
     if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
@@ -153,7 +200,10 @@ async function* streamParts(hermes: Hermes, options: LanguageModelV4CallOptions,
 }
 
 /** The parts of a run that fails end with its error. */
-async function* withError(parts: AsyncGenerator<LanguageModelV4StreamPart>, options: LanguageModelV4CallOptions): AsyncGenerator<LanguageModelV4StreamPart> {
+async function* withError(
+  parts: AsyncGenerator<LanguageModelV4StreamPart>,
+  options: LanguageModelV4CallOptions
+): AsyncGenerator<LanguageModelV4StreamPart> {
   try {
     yield* parts
   } catch (error) {
@@ -162,7 +212,9 @@ async function* withError(parts: AsyncGenerator<LanguageModelV4StreamPart>, opti
 }
 
 /** Puts a whole answer together. */
-const collectAnswer = async (parts: AsyncIterable<LanguageModelV4StreamPart>): Promise<LanguageModelV4GenerateResult> => {
+const collectAnswer = async (
+  parts: AsyncIterable<LanguageModelV4StreamPart>
+): Promise<LanguageModelV4GenerateResult> => {
   const content: Array<LanguageModelV4Content> = []
   let warnings: Array<SharedV4Warning> = []
   let response: LanguageModelV4GenerateResult["response"] = {}
@@ -172,7 +224,10 @@ const collectAnswer = async (parts: AsyncIterable<LanguageModelV4StreamPart>): P
         warnings = part.warnings
         break
       case "response-metadata":
-        response = { ...(part.id === undefined ? {} : { id: part.id }), ...(part.modelId === undefined ? {} : { modelId: part.modelId }) }
+        response = {
+          ...(part.id === undefined ? {} : { id: part.id }),
+          ...(part.modelId === undefined ? {} : { modelId: part.modelId })
+        }
         break
       case "text-start":
       case "reasoning-start":
@@ -226,7 +281,8 @@ export const languageModel = <Version extends keyof Specifications = "v4">(
   return selectVersion() as Specifications[Version]
 }
 
-const makeNewestModel = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => makeModel(hermes, { settings, branches: new Map() })
+const makeNewestModel = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 =>
+  makeModel(hermes, { settings, branches: new Map() })
 
 const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",
@@ -246,7 +302,7 @@ const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
     // A prompt that cannot be read fails the call, not its stream.
     const first = await parts.next()
     const rest = withError(parts, options)
-    const streamAll = async function*(): AsyncGenerator<LanguageModelV4StreamPart> {
+    const streamAll = async function* (): AsyncGenerator<LanguageModelV4StreamPart> {
       if (first.done !== true) yield first.value
       yield* rest
     }

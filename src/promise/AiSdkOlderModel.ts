@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Files of a prompt become those of v4, and parts of an answer those of the older specification. v2 has one word for the end and flat
- * usage, and the AI SDK 5 fails at a call of a tool that it was not given, although a provider ran it: there an agent gives its text and its
- * reasoning, and neither calls nor results.
+ * Files of a prompt become those of v4, and parts of an answer those of the older specification. v2 has one word for
+ * the end and flat usage, and the AI SDK 5 fails at a call of a tool that it was not given, although a provider ran it:
+ * there an agent gives its text and its reasoning, and neither calls nor results.
  */
 import type {
   LanguageModelV2,
@@ -83,32 +83,48 @@ const toPart = (part: OlderPart) => {
 const toOptions = ({ prompt, tools = [], ...options }: OlderOptions): LanguageModelV4CallOptions => ({
   ...options,
   // Roles keep their kinds of parts, which the mapping of a union does not tell.
-  prompt: prompt.map((message) => message.role === "system" ? message : { ...message, content: message.content.map(toPart) }) as LanguageModelV4CallOptions["prompt"],
+  prompt: prompt.map((message) =>
+    message.role === "system" ? message : { ...message, content: message.content.map(toPart) }
+  ) as LanguageModelV4CallOptions["prompt"],
   // Only their number is of interest: an agent runs its own.
-  ...(tools.length === 0 ? {} : { tools: tools.flatMap((tool) => tool.type === "function" ? [{ type: tool.type, name: tool.name, inputSchema: tool.inputSchema }] : []) })
+  ...(tools.length === 0
+    ? {}
+    : {
+        tools: tools.flatMap((tool) =>
+          tool.type === "function" ? [{ type: tool.type, name: tool.name, inputSchema: tool.inputSchema }] : []
+        )
+      })
 })
 
 const toWarningV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
   switch (warning.type) {
     case "unsupported":
     case "compatibility":
-      return { type: "unsupported-setting", setting: warning.feature, ...(warning.details === undefined ? {} : { details: warning.details }) }
+      return {
+        type: "unsupported-setting",
+        setting: warning.feature,
+        ...(warning.details === undefined ? {} : { details: warning.details })
+      }
     default:
       return { type: "other", message: warning.message }
   }
 }
 
 const toWarningV3 = (warning: SharedV4Warning) =>
-  warning.type === "deprecated" ? { type: "other", message: warning.message } as const : warning
+  warning.type === "deprecated" ? ({ type: "other", message: warning.message } as const) : warning
 
 /** `interrupted` is told by the raw reason in v3, which has no word for it. */
-const toFinishV3 = ({ raw, unified }: LanguageModelV4FinishReason) => ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
+const toFinishV3 = ({ raw, unified }: LanguageModelV4FinishReason) =>
+  ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
 const toFinishV2 = (reason: LanguageModelV4FinishReason) => toFinishV3(reason).unified
 
 const toUsageV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): LanguageModelV2Usage => ({
   inputTokens: inputTokens.total,
   outputTokens: outputTokens.total,
-  totalTokens: inputTokens.total === undefined || outputTokens.total === undefined ? undefined : inputTokens.total + outputTokens.total,
+  totalTokens:
+    inputTokens.total === undefined || outputTokens.total === undefined
+      ? undefined
+      : inputTokens.total + outputTokens.total,
   reasoningTokens: outputTokens.reasoning,
   cachedInputTokens: inputTokens.cacheRead
 })
@@ -121,7 +137,10 @@ const toMetadataV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"
 const textual = new Set<string>(["text", "reasoning"])
 const withCalls = new Set<string>([...textual, "tool-call", "tool-result"])
 
-const toOlderContent = <Content extends LanguageModelV2Content | LanguageModelV3Content>(content: ReadonlyArray<LanguageModelV4Content>, kinds: ReadonlySet<string>): Array<Content> =>
+const toOlderContent = <Content extends LanguageModelV2Content | LanguageModelV3Content>(
+  content: ReadonlyArray<LanguageModelV4Content>,
+  kinds: ReadonlySet<string>
+): Array<Content> =>
   // These kinds are the same in all specifications.
   content.filter(({ type }) => kinds.has(type)) as ReadonlyArray<unknown> as Array<Content>
 
@@ -142,7 +161,14 @@ const toStreamPartsV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<Languag
     case "stream-start":
       return [{ ...part, warnings: part.warnings.map(toWarningV2) }]
     case "finish":
-      return [{ type: "finish", finishReason: toFinishV2(part.finishReason), usage: toUsageV2(part.usage), ...toMetadataV2(part.providerMetadata) }]
+      return [
+        {
+          type: "finish",
+          finishReason: toFinishV2(part.finishReason),
+          usage: toUsageV2(part.usage),
+          ...toMetadataV2(part.providerMetadata)
+        }
+      ]
     case "tool-input-start":
     case "tool-input-delta":
     case "tool-input-end":
@@ -155,12 +181,17 @@ const toStreamPartsV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<Languag
   }
 }
 
-const mapStream = <Part>(stream: ReadableStream<LanguageModelV4StreamPart>, map: (part: LanguageModelV4StreamPart) => ReadonlyArray<Part>): ReadableStream<Part> =>
-  stream.pipeThrough(new TransformStream<LanguageModelV4StreamPart, Part>({
-    transform: (part, controller) => {
-      for (const one of map(part)) controller.enqueue(one)
-    }
-  }))
+const mapStream = <Part>(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  map: (part: LanguageModelV4StreamPart) => ReadonlyArray<Part>
+): ReadableStream<Part> =>
+  stream.pipeThrough(
+    new TransformStream<LanguageModelV4StreamPart, Part>({
+      transform: (part, controller) => {
+        for (const one of map(part)) controller.enqueue(one)
+      }
+    })
+  )
 
 /** An agent's model in the specification v3. */
 export const toV3 = (model: LanguageModelV4): LanguageModelV3 => ({
@@ -170,7 +201,12 @@ export const toV3 = (model: LanguageModelV4): LanguageModelV3 => ({
   supportedUrls: {},
   doGenerate: async (options) => {
     const { content, finishReason, warnings, ...rest } = await model.doGenerate(toOptions(options))
-    return { ...rest, content: toOlderContent<LanguageModelV3Content>(content, withCalls), finishReason: toFinishV3(finishReason), warnings: warnings.map(toWarningV3) }
+    return {
+      ...rest,
+      content: toOlderContent<LanguageModelV3Content>(content, withCalls),
+      finishReason: toFinishV3(finishReason),
+      warnings: warnings.map(toWarningV3)
+    }
   },
   doStream: async (options) => {
     const { stream } = await model.doStream(toOptions(options))
@@ -185,7 +221,9 @@ export const toV2 = (model: LanguageModelV4): LanguageModelV2 => ({
   modelId: model.modelId,
   supportedUrls: {},
   doGenerate: async (options) => {
-    const { content, finishReason, providerMetadata, response, usage, warnings } = await model.doGenerate(toOptions(options))
+    const { content, finishReason, providerMetadata, response, usage, warnings } = await model.doGenerate(
+      toOptions(options)
+    )
     return {
       content: toOlderContent<LanguageModelV2Content>(content, textual),
       finishReason: toFinishV2(finishReason),

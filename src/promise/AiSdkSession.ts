@@ -1,5 +1,6 @@
 /**
- * The session of a call of the AI SDK, whose messages the caller keeps: they are compared with the stored ones, and win.
+ * The session of a call of the AI SDK, whose messages the caller keeps: they are compared with the stored ones, and
+ * win.
  *
  * **Details**
  *
@@ -12,12 +13,14 @@
  * | the beginning of the session, as for an answer that is made again | goes on in a copy of that beginning, with a warning |
  * | others | begins another session with them, with a warning |
  *
- * The copies and the other sessions of a named one are remembered as long as the model lives, so that the next call finds the one that has its
- * messages. A session that was compacted is known by its summary, and goes on with the last message alone.
+ * The copies and the other sessions of a named one are remembered as long as the model lives, so that the next call
+ * finds the one that has its messages. A session that was compacted is known by its summary, and goes on with the last
+ * message alone.
  *
  * **Gotchas**
  *
- * A runtime whose layer was narrowed to its agent has no store to compare with: what it has stored goes on, with a warning.
+ * A runtime whose layer was narrowed to its agent has no store to compare with: what it has stored goes on, with a
+ * warning.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -72,19 +75,26 @@ interface StoredConversation {
   readonly isCompacted: boolean
 }
 
-const readStored = Effect.fnUntraced(function*(
+const readStored = Effect.fnUntraced(function* (
   store: Store,
   id: Ids.SessionId
 ): Effect.fn.Return<StoredConversation | undefined, SessionStoreError> {
   const newest = yield* store.newest(id)
   const session = Option.getOrUndefined(yield* store.get(newest))
-  return session === undefined ? undefined : { session, messages: yield* store.messages(newest), isCompacted: newest !== id }
+  return session === undefined
+    ? undefined
+    : { session, messages: yield* store.messages(newest), isCompacted: newest !== id }
 })
 
 /** Returns whether the conversation waits for an answer to this very message. */
-const isWaitingFor = (prompt: NamedCall["prompt"], { messages }: StoredConversation, place: ConversationTexts.ConversationPlace): boolean => {
+const isWaitingFor = (
+  prompt: NamedCall["prompt"],
+  { messages }: StoredConversation,
+  place: ConversationTexts.ConversationPlace
+): boolean => {
   const last = messages.at(-1)
-  if (place._tag !== "Earlier" || place.next.length > 1 || typeof prompt !== "string" || last?.role !== "user") return false
+  if (place._tag !== "Earlier" || place.next.length > 1 || typeof prompt !== "string" || last?.role !== "user")
+    return false
   const isText = last.content.every(({ type }) => type === "text")
   const asked = Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] })
   return isText && Conversation.readText(last).trim() === Conversation.readText(asked).trim()
@@ -92,13 +102,15 @@ const isWaitingFor = (prompt: NamedCall["prompt"], { messages }: StoredConversat
 
 /** Returns whether a call without a history is the one message of a conversation again, and not its next one. */
 const isOnlyMessage = (prompt: NamedCall["prompt"], { messages }: StoredConversation): boolean => {
-  const asked = Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })
+  const asked = Prompt.userMessage({
+    content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
+  })
   const said = ConversationTexts.readTexts(messages).filter(({ role }) => role === "user")
   return said.length === 1 && said[0]?.text === ConversationTexts.readTexts([asked])[0]?.text
 }
 
 /** Begins a copy of the first messages of a session. */
-const branchOff = Effect.fnUntraced(function*(
+const branchOff = Effect.fnUntraced(function* (
   { messages, session }: StoredConversation,
   position: number,
   source: string
@@ -117,14 +129,17 @@ const formatWarning = (named: string, id: string, why: string): string =>
   `session "${named}" ${why}: this call is answered in the session "${id}" (providerMetadata.hermes.sessionId)`
 
 /** Finds the session that a call of a named session goes on in; see the module. */
-export const placeCall = Effect.fnUntraced(function*(
+export const placeCall = Effect.fnUntraced(function* (
   { history, prompt, sessionId, source }: NamedCall,
   branches: Branches
 ): Effect.fn.Return<PlacedCall, SessionStoreError> {
   const named = { input: { sessionId }, warning: undefined }
   const store = Option.getOrUndefined(yield* Effect.serviceOption(SessionStore))
   if (store === undefined) {
-    const warning = history.length === 0 ? undefined : `the messages before the last one are not compared with session "${sessionId}": the runtime has no session store`
+    const warning =
+      history.length === 0
+        ? undefined
+        : `the messages before the last one are not compared with session "${sessionId}": the runtime has no session store`
     return { input: { sessionId }, warning }
   }
   const first = yield* readStored(store, Ids.SessionId.make(sessionId))
@@ -134,8 +149,10 @@ export const placeCall = Effect.fnUntraced(function*(
   // Secrets are not stored.
   const kept = yield* StoredForm.maskMessages(history)
   const others = yield* Effect.forEach((branches.get(sessionId) ?? []).toReversed(), (id) => readStored(store, id))
-  const found = [first, ...others.flatMap((one) => one ?? [])].map((conversation) =>
-    ({ conversation, place: ConversationTexts.findPlace(conversation.messages, kept) }))
+  const found = [first, ...others.flatMap((one) => one ?? [])].map((conversation) => ({
+    conversation,
+    place: ConversationTexts.findPlace(conversation.messages, kept)
+  }))
   for (const { conversation, place } of found) {
     const { id } = conversation.session
     const goesOn = isWaitingFor(prompt, conversation, place)
@@ -148,9 +165,15 @@ export const placeCall = Effect.fnUntraced(function*(
     const id = yield* branchOff(conversation, place.position, source)
     if (id === undefined) break
     addBranch(branches, sessionId, id)
-    return { input: { sessionId: id }, warning: formatWarning(sessionId, id, "went on behind the messages of this call") }
+    return {
+      input: { sessionId: id },
+      warning: formatWarning(sessionId, id, "went on behind the messages of this call")
+    }
   }
   const id = yield* Ids.makeSessionId
   addBranch(branches, sessionId, id)
-  return { input: { sessionId: id, history }, warning: formatWarning(sessionId, id, "has other messages than this call") }
+  return {
+    input: { sessionId: id, history },
+    warning: formatWarning(sessionId, id, "has other messages than this call")
+  }
 })

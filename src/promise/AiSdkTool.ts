@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * Each call is a run in a session of its own. A run that fails is an error of the tool, with the tag and the message of its
- * `HermesError`; one that a limit ended is a result that says so. An aborted call interrupts the run.
+ * Each call is a run in a session of its own. A run that fails is an error of the tool, with the tag and the message of
+ * its `HermesError`; one that a limit ended is a result that says so. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
- * The agent sees the task and nothing else of the conversation. What it is allowed to do is a matter of its own tools and approvals; the
- * approvals of the AI SDK ask about the tool as a whole.
+ * The agent sees the task and nothing else of the conversation. What it is allowed to do is a matter of its own tools
+ * and approvals; the approvals of the AI SDK ask about the tool as a whole.
  *
  * **Example** (A model with an agent among its tools)
  *
@@ -33,7 +33,10 @@ import type { Hermes, HermesInput } from "./CreateHermes.ts"
 
 /** Input of the tool. */
 const Task = Schema.Struct({
-  task: Schema.String.annotate({ description: "The task, with everything that has to be known about it: the agent sees nothing else of this conversation" })
+  task: Schema.String.annotate({
+    description:
+      "The task, with everything that has to be known about it: the agent sees nothing else of this conversation"
+  })
 })
 
 const inputSchema = Schema.toStandardJSONSchemaV1(Schema.toStandardSchemaV1(Task))
@@ -48,7 +51,10 @@ export interface AgentToolOptions extends Omit<HermesInput, "goesOn" | "history"
 export interface AgentTool {
   readonly description: string
   readonly inputSchema: typeof inputSchema
-  readonly execute: (input: { readonly task: string }, options: { readonly abortSignal?: AbortSignal | undefined }) => Promise<string>
+  readonly execute: (
+    input: { readonly task: string },
+    options: { readonly abortSignal?: AbortSignal | undefined }
+  ) => Promise<string>
 }
 
 /** Makes an agent a tool for `generateText`, `streamText` and agents of the AI SDK. */
@@ -56,7 +62,12 @@ export const agentTool = (hermes: Hermes, { description, ...run }: AgentToolOpti
   description,
   inputSchema,
   execute: async ({ task }, { abortSignal }) => {
-    const { exit, text } = await hermes.run({ source: "ai-sdk", ...run, prompt: task, ...(abortSignal === undefined ? {} : { signal: abortSignal }) })
+    const { exit, text } = await hermes.run({
+      source: "ai-sdk",
+      ...run,
+      prompt: task,
+      ...(abortSignal === undefined ? {} : { signal: abortSignal })
+    })
     return exit === "text_response" ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
   }
 })

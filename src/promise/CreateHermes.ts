@@ -3,11 +3,13 @@
  *
  * **Details**
  *
- * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened before the first run, and
- * `dispose` closes what was: stores, connections, processes. A key is given here and never read from the environment.
+ * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened
+ * before the first run, and `dispose` closes what was: stores, connections, processes. A key is given here and never
+ * read from the environment.
  *
- * A run rejects with a {@link HermesError}, which has the tag of its failure. What a run can show (text, a limit that was reached) is a result
- * with its `exit`, no error. {@link fromLayer} makes the same of a runtime that was composed with Effect.
+ * A run rejects with a {@link HermesError}, which has the tag of its failure. What a run can show (text, a limit that
+ * was reached) is a result with its `exit`, no error. {@link fromLayer} makes the same of a runtime that was composed
+ * with Effect.
  *
  * **Example** (A run, and a run that is watched)
  *
@@ -70,20 +72,34 @@ export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name
 type BuiltinNeeds = NeedsOf<typeof Files.toolset | typeof Terminal.toolset | typeof Todo.toolset>
 
 /** Settings of a runtime. */
-export interface HermesOptions extends
-  Pick<AgentSettings, "budget" | "cwd" | "identity" | "instructions" | "maxIterations" | "maxOutputTokens" | "reasoningEffort" | "temperature">
-{
+export interface HermesOptions extends Pick<
+  AgentSettings,
+  | "budget"
+  | "cwd"
+  | "identity"
+  | "instructions"
+  | "maxIterations"
+  | "maxOutputTokens"
+  | "reasoningEffort"
+  | "temperature"
+> {
   /**
-   * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is a provider of its
-   * own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is
+   * a provider of its own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
   readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /** Tools of functions (`tool`), and toolsets of the package: `Files.toolset`, `Terminal.toolset`, … */
   readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   readonly on?: Listeners | undefined
-  /** Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none runs. */
+  /**
+   * Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none
+   * runs.
+   */
   readonly approve?: ((question: Question) => unknown) | undefined
-  /** Hosts that tools reach without asking: `example.com`, `*.example.com`, `localhost:8080`. Without it, `approve` is asked about each. */
+  /**
+   * Hosts that tools reach without asking: `example.com`, `*.example.com`, `localhost:8080`. Without it, `approve` is
+   * asked about each.
+   */
   readonly hosts?: ReadonlyArray<string> | undefined
   /** Sessions in memory (when absent), or in a SQLite file. */
   readonly store?: "memory" | { readonly sqlite: string } | undefined
@@ -100,22 +116,33 @@ export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onU
 /** A runtime. */
 export interface Hermes {
   readonly run: (input: string | HermesInput) => Promise<RunResult>
-  /** Events of a run, in order, for one reader. The run begins with the first of them that is asked for; leaving the loop ends it. */
+  /**
+   * Events of a run, in order, for one reader. The run begins with the first of them that is asked for; leaving the
+   * loop ends it.
+   */
   readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
   /** Asks the run of a session to stop; it ends with what it has. False where none is under way. */
   readonly stop: (sessionId: string) => Promise<boolean>
-  /** Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with `Disposed`. */
+  /**
+   * Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with
+   * `Disposed`.
+   */
   readonly dispose: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-const toRedactedKeys = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
+const toRedactedKeys = (
+  key: string | ReadonlyArray<string>
+): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
   typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
 
 const modelOptions: Options.Checks<HermesModel> = {
   provider: Options.text,
   model: Options.text,
-  apiKey: Options.makeKindCheck("a key, or a list of keys", (key) => typeof key === "string" || Array.isArray(key) && key.every((one) => typeof one === "string")),
+  apiKey: Options.makeKindCheck(
+    "a key, or a list of keys",
+    (key) => typeof key === "string" || (Array.isArray(key) && key.every((one) => typeof one === "string"))
+  ),
   baseUrl: Options.text,
   apiMode: Options.text,
   headers: Options.fields,
@@ -127,7 +154,8 @@ const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["m
 const checkModelChoice: Options.Check = (value, at) => {
   if (value === "offline" || Layer.isLayer(value)) return []
   const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
-  if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
+  if (models.length === 0 || !models.every(Json.isFields))
+    return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
   return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
 }
 
@@ -136,14 +164,21 @@ const checkToolList: Options.Check = (value, at) => {
   const names = new Set<unknown>()
   return value.flatMap((one: unknown, index) => {
     const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
-    if (!Json.isFields(toolset) || !("bind" in toolset)) return [`${at}[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`]
-    if (names.has(toolset["name"])) return [`${at}[${index}]: another tool has the name ${JSON.stringify(toolset["name"])}: give each its own`]
+    if (!Json.isFields(toolset) || !("bind" in toolset))
+      return [`${at}[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`]
+    if (names.has(toolset["name"]))
+      return [`${at}[${index}]: another tool has the name ${JSON.stringify(toolset["name"])}: give each its own`]
     names.add(toolset["name"])
     return []
   })
 }
 
-const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = { tokens: Options.amount, dollars: Options.amount, seconds: Options.amount, toolCalls: Options.amount }
+const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = {
+  tokens: Options.amount,
+  dollars: Options.amount,
+  seconds: Options.amount,
+  toolCalls: Options.amount
+}
 const budget = Options.makeMembersCheck("limit", limits)
 
 const runtimeOptions: Options.Checks<HermesOptions> = {
@@ -152,7 +187,10 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   on: Options.makeMembersCheck("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
   approve: Options.callback,
   hosts: Options.list,
-  store: Options.makeKindCheck("\"memory\" or { sqlite: path }", (store) => store === "memory" || Json.isFields(store) && typeof store["sqlite"] === "string"),
+  store: Options.makeKindCheck(
+    '"memory" or { sqlite: path }',
+    (store) => store === "memory" || (Json.isFields(store) && typeof store["sqlite"] === "string")
+  ),
   budget,
   cwd: Options.text,
   identity: Options.text,
@@ -164,7 +202,10 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
 }
 
 const runOptions: Options.Checks<HermesInput> = {
-  prompt: Options.makeKindCheck("a text, or a list of parts", (prompt) => typeof prompt === "string" || Array.isArray(prompt)),
+  prompt: Options.makeKindCheck(
+    "a text, or a list of parts",
+    (prompt) => typeof prompt === "string" || Array.isArray(prompt)
+  ),
   sessionId: Options.text,
   goesOn: Options.flag,
   expectedSession: Options.fields,
@@ -197,39 +238,56 @@ const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyAr
 }
 
 const toRoutes = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: toRedactedKeys(apiKey) })
+  (isList(model) ? model : [model]).map(({ apiKey, ...route }) =>
+    apiKey === undefined ? route : { ...route, apiKey: toRedactedKeys(apiKey) }
+  )
 
-const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> => "toolset" in one ? one.toolset : one
+const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> =>
+  "toolset" in one ? one.toolset : one
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
-const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> => Array.isArray(model)
+const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> =>
+  Array.isArray(model)
 
 const toHooks = (on: Listeners) =>
   Object.entries(on).flatMap(([name, listener]) =>
     // The record's type pairs each name with its event; its entries only know some event.
-    listener === undefined ? [] : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)])
+    listener === undefined
+      ? []
+      : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)]
+  )
 
-const toRunInput = (input: string | HermesInput): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
+const toRunInput = (
+  input: string | HermesInput
+): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
   // A program that is not type-checked may leave the prompt out.
-  if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt))) throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
+  if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
+    throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
   throwProblems("InvalidInput", inputProblems(input, ""))
   const { onEvent, signal, ...rest } = input
-  const told = onEvent === undefined ? {} : {
-    onEvent: (events: ReadonlyArray<RunEvent>) =>
-      Effect.promise(async () => {
-        for (const event of events) await onEvent(event)
-      })
-  }
+  const told =
+    onEvent === undefined
+      ? {}
+      : {
+          onEvent: (events: ReadonlyArray<RunEvent>) =>
+            Effect.promise(async () => {
+              for (const event of events) await onEvent(event)
+            })
+        }
   return { run: { ...rest, ...told }, signal }
 }
 
-const makeDisposedError = (): HermesError => new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
+const makeDisposedError = (): HermesError =>
+  new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
 
 type OnEvent = NonNullable<RunInput["onEvent"]>
 
-const combineListeners = (first: OnEvent, second: OnEvent): OnEvent => (events) => Effect.andThen(first(events), second(events))
+const combineListeners =
+  (first: OnEvent, second: OnEvent): OnEvent =>
+  (events) =>
+    Effect.andThen(first(events), second(events))
 
 /** A runtime of a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
@@ -267,7 +325,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
         signal
       })
     },
-    stop: async (sessionId) => !isDisposed && await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))),
+    stop: async (sessionId) => !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
@@ -277,17 +335,31 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
 
 /** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */
 export const createHermes = (options: HermesOptions): Hermes => {
-  if (!Json.isFields(options)) throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
+  if (!Json.isFields(options))
+    throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   throwProblems("ConfigError", optionsProblems(options, ""))
   const { approve, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
     tools: tools.map(toToolset),
     hooks: toHooks(on),
-    store: store === undefined || store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: store.sqlite }),
-    approvals: approve && Approvals.layerCallback((question) =>
-      Effect.map(Effect.tryPromise(async () => await approve(question)), (answer) => answer === true ? "once" : answer === false ? "deny" : answer))
+    store:
+      store === undefined || store === "memory"
+        ? SessionStore.layerMemory
+        : SessionStore.layerSqlite({ path: store.sqlite }),
+    approvals:
+      approve &&
+      Approvals.layerCallback((question) =>
+        Effect.map(
+          Effect.tryPromise(async () => await approve(question)),
+          (answer) => (answer === true ? "once" : answer === false ? "deny" : answer)
+        )
+      )
   }
   if (model === "offline") return fromLayer(Runtime.layer(parts))
-  return fromLayer(isProvider(model) ? Runtime.layer({ ...parts, provider: model }) : Runtime.layer({ ...parts, routes: toRoutes(model) }))
+  return fromLayer(
+    isProvider(model)
+      ? Runtime.layer({ ...parts, provider: model })
+      : Runtime.layer({ ...parts, routes: toRoutes(model) })
+  )
 }

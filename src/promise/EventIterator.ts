@@ -1,6 +1,6 @@
 /**
- * Events of one run as an async iterator, for a reader that may be slow, stop reading, ask twice at once or leave in the middle. The run is a
- * fiber of the runtime: a signal and `dispose` end it whether or not anybody reads.
+ * Events of one run as an async iterator, for a reader that may be slow, stop reading, ask twice at once or leave in
+ * the middle. The run is a fiber of the runtime: a signal and `dispose` end it whether or not anybody reads.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,10 +1,11 @@
 /**
- * Checks options of programs that no compiler checked: a name that nobody knows is refused as a value of the wrong kind is.
+ * Checks options of programs that no compiler checked: a name that nobody knows is refused as a value of the wrong kind
+ * is.
  *
  * **Details**
  *
- * The check of each option stands in a table over the names of its type, so that a new option does not compile without one. What is
- * undefined counts as absent.
+ * The check of each option stands in a table over the names of its type, so that a new option does not compile without
+ * one. What is undefined counts as absent.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -19,7 +20,10 @@ export type Check = (value: unknown, at: string) => ReadonlyArray<string>
 export type Checks<Options> = { readonly [Name in keyof Required<Options>]: Check }
 
 /** A value of one kind. */
-export const makeKindCheck = (expected: string, fits: (value: unknown) => boolean): Check => (value, at) => fits(value) ? [] : [`${at}: expected ${expected}`]
+export const makeKindCheck =
+  (expected: string, fits: (value: unknown) => boolean): Check =>
+  (value, at) =>
+    fits(value) ? [] : [`${at}: expected ${expected}`]
 
 /** A value that its reader checks. */
 export const skipCheck: Check = () => []
@@ -29,7 +33,10 @@ export const flag = makeKindCheck("true or false", (value) => typeof value === "
 export const callback = makeKindCheck("a function", (value) => typeof value === "function")
 export const list = makeKindCheck("a list", Array.isArray)
 export const fields = makeKindCheck("an object", Json.isFields)
-export const count = makeKindCheck("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && Number(value) >= 1)
+export const count = makeKindCheck(
+  "a whole number, 1 or more",
+  (value) => Number.isSafeInteger(value) && Number(value) >= 1
+)
 export const amount = makeKindCheck("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
 export const number = makeKindCheck("a number", Number.isFinite)
 export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
@@ -38,21 +45,35 @@ export const duration = makeKindCheck("a number, more than 0", (value) => typeof
 export const makeChoiceCheck = <const Names extends ReadonlyArray<string>>(names: Names): Check =>
   makeKindCheck(`one of ${names.join(", ")}`, (value) => names.some((name) => name === value))
 
-const efforts: { readonly [Effort in ReasoningEffort]: true } = { none: true, minimal: true, low: true, medium: true, high: true, xhigh: true }
+const efforts: { readonly [Effort in ReasoningEffort]: true } = {
+  none: true,
+  minimal: true,
+  low: true,
+  medium: true,
+  high: true,
+  xhigh: true
+}
 
 /** A reasoning effort. */
 export const effort = makeChoiceCheck(Object.keys(efforts))
 
-/** Members of an object by their checks, of which some must be there; `what` is what a member is called where it is unknown. */
-export const makeMembersCheck = (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check => (value, at) => {
-  if (!Json.isFields(value)) return fields(value, at)
-  const formatPlace = (name: string): string => at === "" ? name : `${at}.${name}`
-  const absent = needed.filter((name) => value[name] === undefined).flatMap((name) => checks[name]?.(undefined, formatPlace(name)) ?? [])
-  const given = Object.entries(value).flatMap(([name, member]) => {
-    const check = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (check !== undefined) return member === undefined ? [] : check(member, formatPlace(name))
-    const meant = findNearest(name, Object.keys(checks))
-    return [`${formatPlace(name)}: no such ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}`]
-  })
-  return [...absent, ...given]
-}
+/**
+ * Members of an object by their checks, of which some must be there; `what` is what a member is called where it is
+ * unknown.
+ */
+export const makeMembersCheck =
+  (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check =>
+  (value, at) => {
+    if (!Json.isFields(value)) return fields(value, at)
+    const formatPlace = (name: string): string => (at === "" ? name : `${at}.${name}`)
+    const absent = needed
+      .filter((name) => value[name] === undefined)
+      .flatMap((name) => checks[name]?.(undefined, formatPlace(name)) ?? [])
+    const given = Object.entries(value).flatMap(([name, member]) => {
+      const check = Object.hasOwn(checks, name) ? checks[name] : undefined
+      if (check !== undefined) return member === undefined ? [] : check(member, formatPlace(name))
+      const meant = findNearest(name, Object.keys(checks))
+      return [`${formatPlace(name)}: no such ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}`]
+    })
+    return [...absent, ...given]
+  }

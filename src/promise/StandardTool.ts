@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The model gets the JSON Schema that the schema has (Standard JSON Schema; Zod 4.2 and ArkType bring it). For a schema without one,
- * `parameters` names it. Arguments are checked before `execute`, which gets what the schema makes of them; those that do not fit are an
- * error result that names each place, so that the model can correct itself. What `execute` throws is an error result too.
+ * The model gets the JSON Schema that the schema has (Standard JSON Schema; Zod 4.2 and ArkType bring it). For a schema
+ * without one, `parameters` names it. Arguments are checked before `execute`, which gets what the schema makes of them;
+ * those that do not fit are an error result that names each place, so that the model can correct itself. What `execute`
+ * throws is an error result too.
  *
  * **Example** (A tool by a schema)
  *
@@ -71,7 +72,8 @@ export interface HermesTool {
 
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
-const makeToolError = (name: string, problem: string, cause?: unknown): HermesError => new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+const makeToolError = (name: string, problem: string, cause?: unknown): HermesError =>
+  new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
 
 const wanted = "give the JSON Schema of an object as parameters"
 
@@ -91,10 +93,14 @@ const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => 
   const { input, name, parameters } = given
   // A program that is not type-checked may give anything.
   const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
-  if (!Json.isFields(standard) || typeof standard["validate"] !== "function") throw makeToolError(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
+  if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
+    throw makeToolError(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
   const schema = parameters ?? findSchema(given)
   if (Json.isFields(schema) && schema["type"] === "object") return schema
-  throw makeToolError(name, `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`)
+  throw makeToolError(
+    name,
+    `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`
+  )
 }
 
 const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
@@ -103,33 +109,39 @@ const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => 
 }
 
 /** Reads the answer of a schema; one by hand may answer anything. */
-const readCheckResult = (result: StandardSchemaV1.Result<unknown>): { readonly value: unknown } | { readonly problem: string } => {
+const readCheckResult = (
+  result: StandardSchemaV1.Result<unknown>
+): { readonly value: unknown } | { readonly problem: string } => {
   if (!Json.isFields(result)) throw new Error("it gave neither a value nor issues")
-  if (result.issues !== undefined) return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
+  if (result.issues !== undefined)
+    return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
   if (!("value" in result)) throw new Error("it gave neither a value nor issues")
   return { value: result.value }
 }
 
 /** Reads the arguments, and runs the function with what the schema makes of them. */
-const makeRun = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
-  const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
-    new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
-  return Effect.gen(function*() {
-    const { cwd, sessionId, turnId } = yield* ToolContext
-    const checked = yield* Effect.tryPromise({
-      try: async () => readCheckResult(await input["~standard"].validate(params)),
-      catch: (error) => makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
+const makeRun =
+  <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] =>
+  (params) => {
+    const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
+      new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
+    return Effect.gen(function* () {
+      const { cwd, sessionId, turnId } = yield* ToolContext
+      const checked = yield* Effect.tryPromise({
+        try: async () => readCheckResult(await input["~standard"].validate(params)),
+        catch: (error) =>
+          makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
+      })
+      if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
+      // The schema has made this value: its type is that of the schema's output.
+      const args = checked.value as StandardSchemaV1.InferOutput<Input>
+      const output: unknown = yield* Effect.tryPromise({
+        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
+        catch: makeFailure("handler")
+      })
+      return { output: output ?? null, isFailure: false }
     })
-    if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
-    // The schema has made this value: its type is that of the schema's output.
-    const args = checked.value as StandardSchemaV1.InferOutput<Input>
-    const output: unknown = yield* Effect.tryPromise({
-      try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
-      catch: makeFailure("handler")
-    })
-    return { output: output ?? null, isFailure: false }
-  })
-}
+  }
 
 const toolOptions: Options.Checks<ToolOptions<StandardSchemaV1>> = {
   name: Options.text,
@@ -147,15 +159,27 @@ const toolProblems = Options.makeMembersCheck("option of a tool", toolOptions, [
 /** Names that every model API takes. */
 const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
 
-/** A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments, or no API takes its name. */
+/**
+ * A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments, or no API takes its
+ * name.
+ */
 export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
-  if (!Json.isFields(options)) throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
+  if (!Json.isFields(options))
+    throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options
   const problems = toolProblems(options, "")
-  if (problems.length > 0) throw typeof name === "string" ? makeToolError(name, problems.join("; ")) : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
-  if (!nameRule.test(name)) throw makeToolError(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
+  if (problems.length > 0)
+    throw typeof name === "string"
+      ? makeToolError(name, problems.join("; "))
+      : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
+  if (!nameRule.test(name))
+    throw makeToolError(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
   const parameters = findParameters(options)
-  const plain = Tool.dynamic(name, { description, parameters: { ...parameters }, ...(needsApproval === undefined ? {} : { needsApproval }) })
+  const plain = Tool.dynamic(name, {
+    description,
+    parameters: { ...parameters },
+    ...(needsApproval === undefined ? {} : { needsApproval })
+  })
   const facts = Annotations.readFacts(plain)
   const bound: BoundTool = {
     toolset: name,

@@ -3,17 +3,18 @@
  *
  * **Details**
  *
- * First old results of tools are shortened, which asks no model; where that is enough, it is all. Then a model of the task
- * `compression` writes a note that stands for the middle of the conversation; the first messages and the newest ones stay word
- * for word, and so does the newest message of the user. A note that is there already is brought up to date.
+ * First old results of tools are shortened, which asks no model; where that is enough, it is all. Then a model of the
+ * task `compression` writes a note that stands for the middle of the conversation; the first messages and the newest
+ * ones stay word for word, and so does the newest message of the user. A note that is there already is brought up to
+ * date.
  *
- * A summary that cannot be had leaves the conversation as it is, and the run says so; after that no summary is asked for until
- * a pause is over (a minute; ten where there is no model for it). A conversation that was refused for its size has its old
- * results shortened all the same.
+ * A summary that cannot be had leaves the conversation as it is, and the run says so; after that no summary is asked
+ * for until a pause is over (a minute; ten where there is no model for it). A conversation that was refused for its
+ * size has its old results shortened all the same.
  *
- * With the engine `context_editing` Anthropic leaves old results of tools out of long prompts, and the conversation is compacted
- * where that is not enough. With `responses_compact` OpenAI gives an encrypted item in place of the note; what the user said stays
- * word for word. Where the route cannot do it, the run says so once and the note is written.
+ * With the engine `context_editing` Anthropic leaves old results of tools out of long prompts, and the conversation is
+ * compacted where that is not enough. With `responses_compact` OpenAI gives an encrypted item in place of the note;
+ * what the user said stays word for word. Where the route cannot do it, the run says so once and the note is written.
  *
  * **Example** (Later, and with more of the newest messages)
  *
@@ -48,8 +49,8 @@ import * as Split from "./compaction/Split.ts"
 import * as SummaryText from "./compaction/SummaryText.ts"
 
 /**
- * Engines: a note by a model; old results of tools left out by Anthropic's context management, and the note where that is not
- * enough; the encrypted item of OpenAI's Responses API in place of the note.
+ * Engines: a note by a model; old results of tools left out by Anthropic's context management, and the note where that
+ * is not enough; the encrypted item of OpenAI's Responses API in place of the note.
  */
 export const engines = ["compressor", "context_editing", "responses_compact"] as const
 
@@ -81,8 +82,10 @@ export type Summarise = (ask: SummaryAsk) => Effect.Effect<string, AiError.AiErr
 export interface ProviderCompaction {
   readonly ability: Effect.Effect<Abilities["compaction"]>
   /** Encrypted form of messages; undefined where the answer has none. */
-  readonly compact: (ask: Pick<SummaryAsk, "context"> & Pick<CompactionPort.Request, "conversationId"> & { readonly messages: ReadonlyArray<Prompt.Message> }) =>
-    Effect.Effect<string | undefined, AiError.AiError | ConfigError>
+  readonly compact: (
+    ask: Pick<SummaryAsk, "context"> &
+      Pick<CompactionPort.Request, "conversationId"> & { readonly messages: ReadonlyArray<Prompt.Message> }
+  ) => Effect.Effect<string | undefined, AiError.AiError | ConfigError>
 }
 
 const noProvider: ProviderCompaction = { ability: Effect.succeed("none"), compact: () => Effect.succeed(undefined) }
@@ -96,7 +99,10 @@ const cooldown = { model: 60_000, none: 600_000 }
 /** Sessions whose pauses are remembered. */
 const maxSessions = 1_000
 
-/** Compactions that save less than this share count as ineffective; after two of them nothing is compacted until it is asked for. */
+/**
+ * Compactions that save less than this share count as ineffective; after two of them nothing is compacted until it is
+ * asked for.
+ */
 const leastSaving = 0.1
 const maxIneffective = 2
 
@@ -111,13 +117,15 @@ const computeSummaryTokens = (content: number, window: number): number =>
 
 /** Images of messages before the newest one with images are named instead. */
 const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
-  const newest = messages.findLastIndex((message) => message.role === "user" && message.content.some(({ type }) => type === "file"))
-  return messages.map((message, at) => at < newest ? Prune.replaceFiles(message) : message)
+  const newest = messages.findLastIndex(
+    (message) => message.role === "user" && message.content.some(({ type }) => type === "file")
+  )
+  return messages.map((message, at) => (at < newest ? Prune.replaceFiles(message) : message))
 }
 
 /**
- * The conversation with a note in place of its middle: a message of its own in the user's role. Where that stands beside another
- * one of the user, the history stage joins them for the protocols that want it.
+ * The conversation with a note in place of its middle: a message of its own in the user's role. Where that stands
+ * beside another one of the user, the history stage joins them for the protocols that want it.
  */
 const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: string): ReadonlyArray<Prompt.Message> => [
   ...head,
@@ -126,21 +134,29 @@ const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: strin
 ]
 
 /**
- * The conversation with the provider's encrypted item in place of its middle. What the user said there stays, as the item does not
- * hold it. Another provider reads the text of the item's message.
+ * The conversation with the provider's encrypted item in place of its middle. What the user said there stays, as the
+ * item does not hold it. Another provider reads the text of the item's message.
  */
 const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
   ...head,
   ...dropOldFiles(middle.filter((message) => message.role === "user" && !SummaryText.isStandIn(message))),
-  Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.itemText, options: { codex_responses: { compaction: item } } })] }),
+  Prompt.userMessage({
+    content: [Prompt.textPart({ text: SummaryText.itemText, options: { codex_responses: { compaction: item } } })]
+  }),
   ...dropOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
 
 /** Newest results that context editing keeps: about those of the newest messages, as a result comes with its call. */
 const countKeptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
 
-/** The engine. `summarise` asks a model for the note, `provider` compacts at the provider where the settings want that. */
-export const make = (settings: Settings, summarise: Summarise, provider: ProviderCompaction = noProvider): CompactionPort.Service => {
+/**
+ * The engine. `summarise` asks a model for the note, `provider` compacts at the provider where the settings want that.
+ */
+export const make = (
+  settings: Settings,
+  summarise: Summarise,
+  provider: ProviderCompaction = noProvider
+): CompactionPort.Service => {
   const { engine = "compressor", protectFirst = 3, protectLast = 20, targetRatio = 0.2, threshold = 0.5 } = settings
   const sessions = new Map<SessionId, SessionState>()
   const touchSessionState = (id: SessionId): SessionState => {
@@ -157,7 +173,7 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
 
   let isTold = false
   /** Tells once that the engine of the settings is not available. */
-  const isAvailable = Effect.fnUntraced(function*(notify: (message: string) => Effect.Effect<void>) {
+  const isAvailable = Effect.fnUntraced(function* (notify: (message: string) => Effect.Effect<void>) {
     if (needs === undefined || (yield* provider.ability) === needs) return needs !== undefined
     if (!isTold) yield* notify(`context.engine ${engine} is not available on this route: compressor is used`)
     isTold = true
@@ -174,19 +190,25 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     const parts = Split.split(messages, bounds)
     if (parts === undefined) return Effect.succeed(undefined)
     return provider.compact({ messages: [...parts.head, ...parts.middle], context, conversationId }).pipe(
-      Effect.map((item) => item === undefined ? undefined : assembleWithItem(parts, item)),
-      Effect.catch((error) => Effect.as(notify(`the provider did not compact the conversation, so a note is written: ${error.message}`), undefined))
+      Effect.map((item) => (item === undefined ? undefined : assembleWithItem(parts, item))),
+      Effect.catch((error) =>
+        Effect.as(
+          notify(`the provider did not compact the conversation, so a note is written: ${error.message}`),
+          undefined
+        )
+      )
     )
   }
 
   /** A plan of middleware: the same summaries, pauses and bounds. */
-  const runPlan = Effect.fnUntraced(function*(
+  const runPlan = Effect.fnUntraced(function* (
     { focus, messages, notify = () => Effect.void, sessionId, taskId, turnId, window }: CompactionPort.Request,
     plan: CompactionPlan,
     known: SessionState
   ) {
     const now = yield* Clock.currentTimeMillis
-    if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil)) return messages
+    if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil))
+      return messages
     const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
       const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
       return summarise({
@@ -199,18 +221,33 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     const smaller = yield* Planned.compact(messages, plan, plan.window ?? window, summariseOne).pipe(
       Effect.catch((error) => {
         known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
-        return Effect.as(notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`), messages)
+        return Effect.as(
+          notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`),
+          messages
+        )
       })
     )
     if (smaller === messages) return messages
     const before = Split.estimateTotalTokens(messages)
     const after = Split.estimateTotalTokens(smaller)
-    known.ineffective = plan.strategy === "llm_summary" && after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
+    known.ineffective =
+      plan.strategy === "llm_summary" && after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
     return after < before ? smaller : messages
   })
 
-  const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
-    const { conversationId, focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
+  const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function* (request) {
+    const {
+      conversationId,
+      focus,
+      keepExchanges,
+      messages,
+      notify = () => Effect.void,
+      reason,
+      sessionId,
+      taskId,
+      turnId,
+      window
+    } = request
     // A conversation that was compacted goes on in another session.
     const known = touchSessionState(conversationId ?? sessionId)
     if (request.plan !== undefined) return yield* runPlan(request, request.plan, known)
@@ -221,7 +258,11 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     const limit = trigger(window)
     const tailTokens = limit * targetRatio
     const recent = Math.max(protectLast, Split.countFittingMessages(messages, tailTokens))
-    const pruned = Prune.prune(messages, messages[0]?.role === "system" ? 1 : 0, messages.length - (isRefused ? Math.min(recent, 4) : recent))
+    const pruned = Prune.prune(
+      messages,
+      messages[0]?.role === "system" ? 1 : 0,
+      messages.length - (isRefused ? Math.min(recent, 4) : recent)
+    )
     const saved = before - Split.estimateTotalTokens(pruned)
     // The provider counts more than the estimate knows of: tools, the system prompt.
     if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
@@ -229,15 +270,24 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
       return pruned
     }
     const previous = pruned.map(SummaryText.findSummary).findLast((summary) => summary !== undefined)
-    const parts = Split.split(pruned.filter((message) => SummaryText.findSummary(message) === undefined), { protectFirst, tailTokens, keepExchanges })
+    const parts = Split.split(
+      pruned.filter((message) => SummaryText.findSummary(message) === undefined),
+      { protectFirst, tailTokens, keepExchanges }
+    )
     if (parts === undefined) return saved > 0 ? pruned : messages
     const now = yield* Clock.currentTimeMillis
     if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
     const context = { sessionId, taskId, turnId }
     if ((yield* isAvailable(notify)) && engine === "responses_compact") {
-      const compacted = yield* compactAtProvider(messages, { protectFirst, tailTokens, keepExchanges }, { ...context, conversationId }, notify)
+      const compacted = yield* compactAtProvider(
+        messages,
+        { protectFirst, tailTokens, keepExchanges },
+        { ...context, conversationId },
+        notify
+      )
       if (compacted !== undefined && Split.estimateTotalTokens(compacted) < before) {
-        known.ineffective = Split.estimateTotalTokens(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
+        known.ineffective =
+          Split.estimateTotalTokens(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
         return compacted
       }
     }
@@ -247,10 +297,13 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
       maxOutputTokens: tokens * 2,
       context
     }).pipe(
-      Effect.map((text) => text.trim() === "" ? undefined : text),
+      Effect.map((text) => (text.trim() === "" ? undefined : text)),
       Effect.catch((error) => {
         known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
-        return Effect.as(notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`), undefined)
+        return Effect.as(
+          notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`),
+          undefined
+        )
       })
     )
     if (summary === undefined) return isRefused ? pruned : messages

@@ -1,16 +1,17 @@
 /**
- * Instructions that users keep in files: those of a project (`AGENTS.md` and its relatives), and `SOUL.md` of the agent's home.
+ * Instructions that users keep in files: those of a project (`AGENTS.md` and its relatives), and `SOUL.md` of the
+ * agent's home.
  *
  * **Details**
  *
- * One kind of project file is read, the first that is there: `.hermes.md` or `HERMES.md` from the working directory up to the
- * root of its repository; `AGENTS.md` of the repository's root and of each directory down to the working directory, the nearest
- * last; `CLAUDE.md`, and `.cursorrules` with `.cursor/rules/*.mdc`, of the working directory. `AGENTS.md` files below the working
- * directory are named, not read: the model reads them where it works.
+ * One kind of project file is read, the first that is there: `.hermes.md` or `HERMES.md` from the working directory up
+ * to the root of its repository; `AGENTS.md` of the repository's root and of each directory down to the working
+ * directory, the nearest last; `CLAUDE.md`, and `.cursorrules` with `.cursor/rules/*.mdc`, of the working directory.
+ * `AGENTS.md` files below the working directory are named, not read: the model reads them where it works.
  *
- * A text of more than {@link longest} characters is shown in part, with its beginning and its end. One that looks like an
- * injected instruction is replaced by a notice that names the finding, as is a file that cannot be read. A link of a project
- * that leads out of it is not followed: its target would be sent to a model.
+ * A text of more than {@link longest} characters is shown in part, with its beginning and its end. One that looks like
+ * an injected instruction is replaced by a notice that names the finding, as is a file that cannot be read. A link of a
+ * project that leads out of it is not followed: its target would be sent to a model.
  *
  * Source: `hermes-llm.md` §6.2, §6.4 and §19.4.
  */
@@ -54,46 +55,62 @@ export const shortenText = (name: string, text: string): string =>
   text.length <= longest
     ? text
     : [
-      text.slice(0, headChars).toWellFormed(),
-      `[… ${name} is cut: the first ${headChars} and the last ${tailChars} of ${text.length} characters are shown. Read the file for the rest. …]`,
-      text.slice(-tailChars).toWellFormed()
-    ].join("\n\n")
+        text.slice(0, headChars).toWellFormed(),
+        `[… ${name} is cut: the first ${headChars} and the last ${tailChars} of ${text.length} characters are shown. Read the file for the rest. …]`,
+        text.slice(-tailChars).toWellFormed()
+      ].join("\n\n")
 
 const stripFrontmatter = (text: string): string => text.replace(/^---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, "")
 
 /** A file's text as it may be shown; undefined when nothing is in it. */
 const toContextFile = (name: string, raw: string): ContextFile | undefined => {
-  const text = TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(raw.replace(/^\ufeff/, "")))).trim()
+  const text = TextHygiene.stripFences(
+    TextHygiene.withoutControls(TextHygiene.toWellFormed(raw.replace(/^\ufeff/, "")))
+  ).trim()
   if (text === "") return undefined
   const judged = Injection.screenContextFile(name, text)
   const hidden = judged.findings.find((finding) => finding.hidden !== undefined)?.hidden
-  return { name, text: shortenText(name, judged.text), isNotice: judged.findings.length > 0, ...hidden === undefined ? {} : { hidden } }
+  return {
+    name,
+    text: shortenText(name, judged.text),
+    isNotice: judged.findings.length > 0,
+    ...(hidden === undefined ? {} : { hidden })
+  }
 }
 
-const makeNotice = (name: string, why: string): ContextFile => ({ name, text: `[${name} was not loaded: ${why}]`, isNotice: true })
+const makeNotice = (name: string, why: string): ContextFile => ({
+  name,
+  text: `[${name} was not loaded: ${why}]`,
+  isNotice: true
+})
 
 const isMissing = ({ reason }: PlatformError): boolean => reason._tag === "NotFound" || reason._tag === "BadResource"
 
 /** Reads one file; undefined when there is none, or nothing is in it. */
-const readContextFile = Effect.fnUntraced(function*(
+const readContextFile = Effect.fnUntraced(function* (
   path: string,
   name: string,
   within: string | undefined
 ): Effect.fn.Return<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const { size, type } = yield* fs.stat(path)
     if (type !== "File") return undefined
     if (within !== undefined) {
       const target = paths.relative(yield* fs.realPath(within), yield* fs.realPath(path))
-      if (target.startsWith("..") || paths.isAbsolute(target)) return makeNotice(name, "it is a link that leads out of the project")
+      if (target.startsWith("..") || paths.isAbsolute(target))
+        return makeNotice(name, "it is a link that leads out of the project")
     }
     if (size > maxBytes) return makeNotice(name, `it is larger than ${maxBytes / 1_000_000} MB`)
     const text = yield* fs.readFileString(path)
-    return text.includes("\0") ? makeNotice(name, "it is not a text") : toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
+    return text.includes("\0")
+      ? makeNotice(name, "it is not a text")
+      : toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
   }).pipe(
-    Effect.catchTag("PlatformError", (error) => Effect.succeed(isMissing(error) ? undefined : makeNotice(name, describeReason(error))))
+    Effect.catchTag("PlatformError", (error) =>
+      Effect.succeed(isMissing(error) ? undefined : makeNotice(name, describeReason(error)))
+    )
   )
 })
 
@@ -101,7 +118,7 @@ const isExistingPath = (path: string): Effect.Effect<boolean, never, FileSystem.
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
 
 /** The directories from the root of the repository down to `cwd`; `cwd` alone outside of a repository. */
-const listAncestors = Effect.fnUntraced(function*(cwd: string) {
+const listAncestors = Effect.fnUntraced(function* (cwd: string) {
   const paths = yield* Path.Path
   const up: Array<string> = []
   for (let at = cwd; up.length < maxAncestors; at = paths.dirname(at)) {
@@ -118,7 +135,7 @@ const maxDepth = 3
 const passedOver = /^\.|^(?:node_modules|vendor|dist|build|target|out|venv|__pycache__)$/
 
 /** `AGENTS.md` files below a directory, as far as a short look finds them. */
-const findNestedFiles = Effect.fnUntraced(function*(cwd: string) {
+const findNestedFiles = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const found: Array<string> = []
@@ -138,7 +155,7 @@ const findNestedFiles = Effect.fnUntraced(function*(cwd: string) {
 })
 
 /** Reads the first of some names that a directory has. */
-const readFirstFile = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>, root: string) {
+const readFirstFile = Effect.fnUntraced(function* (directory: string, names: ReadonlyArray<string>, root: string) {
   const paths = yield* Path.Path
   for (const name of names) {
     const path = paths.join(directory, name)
@@ -148,18 +165,22 @@ const readFirstFile = Effect.fnUntraced(function*(directory: string, names: Read
   return undefined
 })
 
-const readCursorRules = Effect.fnUntraced(function*(cwd: string, root: string) {
+const readCursorRules = Effect.fnUntraced(function* (cwd: string, root: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const directory = paths.join(cwd, ".cursor", "rules")
-  const rules = (yield* Effect.orElseSucceed(fs.readDirectory(directory), () => [])).filter((name) => name.endsWith(".mdc")).toSorted()
-  const files = yield* Effect.forEach([paths.join(cwd, ".cursorrules"), ...rules.map((name) => paths.join(directory, name))], (path) =>
-    readContextFile(path, paths.relative(root, path), root))
+  const rules = (yield* Effect.orElseSucceed(fs.readDirectory(directory), () => []))
+    .filter((name) => name.endsWith(".mdc"))
+    .toSorted()
+  const files = yield* Effect.forEach(
+    [paths.join(cwd, ".cursorrules"), ...rules.map((name) => paths.join(directory, name))],
+    (path) => readContextFile(path, paths.relative(root, path), root)
+  )
   return files.flatMap((file) => file ?? [])
 })
 
 /** Reads the instructions of the project that a working directory belongs to. */
-export const readProjectContext = Effect.fnUntraced(function*(
+export const readProjectContext = Effect.fnUntraced(function* (
   cwd: string
 ): Effect.fn.Return<ProjectContext, never, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
@@ -169,16 +190,21 @@ export const readProjectContext = Effect.fnUntraced(function*(
     const own = yield* readFirstFile(directory, [".hermes.md", "HERMES.md"], root)
     if (own !== undefined) return { files: [own], nested: [] }
   }
-  const agents = yield* Effect.forEach(directories, (directory) => readFirstFile(directory, ["AGENTS.md", "agents.md"], root))
+  const agents = yield* Effect.forEach(directories, (directory) =>
+    readFirstFile(directory, ["AGENTS.md", "agents.md"], root)
+  )
   const files = agents.flatMap((file) => file ?? [])
-  const nested = directories.length > 1 || (yield* isExistingPath(paths.join(cwd, ".git"))) ? yield* findNestedFiles(cwd) : []
+  const nested =
+    directories.length > 1 || (yield* isExistingPath(paths.join(cwd, ".git"))) ? yield* findNestedFiles(cwd) : []
   if (files.length > 0) return { files, nested }
   const claude = yield* readFirstFile(cwd, ["CLAUDE.md", "claude.md"], root)
   return { files: claude === undefined ? yield* readCursorRules(cwd, root) : [claude], nested }
 })
 
 /** Reads `SOUL.md` of the agent's home, which takes the place of the built-in identity; undefined without one. */
-export const readSoul = (home: string): Effect.Effect<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> =>
+export const readSoul = (
+  home: string
+): Effect.Effect<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(Path.Path, (paths) => readContextFile(paths.join(home, "SOUL.md"), "SOUL.md", undefined))
 
 /** The part of a system prompt that a project's instructions are; undefined without any. */
@@ -187,8 +213,10 @@ export const renderProjectContext = ({ files, nested }: ProjectContext): string 
   return [
     "# Project instructions\n\nThe project keeps these instructions for agents. Follow them; where they disagree, the later one holds, and the user's own words hold above all.",
     ...files.map(({ name, text }) => `## ${name}\n\n${text}`),
-    ...nested.length === 0
+    ...(nested.length === 0
       ? []
-      : [`Further instructions stand in the files below. Read one before you work in its directory.\n${nested.map((name) => `- ${name}`).join("\n")}`]
+      : [
+          `Further instructions stand in the files below. Read one before you work in its directory.\n${nested.map((name) => `- ${name}`).join("\n")}`
+        ])
   ].join("\n\n")
 }

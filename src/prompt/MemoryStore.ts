@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * Entries are separated by a line with `§`; duplicates count once. A change is made under the lease of the file, over all
- * processes, and replaces the file whole. Several operations are one change: all of them or none, judged by the size that they
- * end with. A file that was edited by hand in a way that a writer would lose is kept beside the new one first.
+ * Entries are separated by a line with `§`; duplicates count once. A change is made under the lease of the file, over
+ * all processes, and replaces the file whole. Several operations are one change: all of them or none, judged by the
+ * size that they end with. A file that was edited by hand in a way that a writer would lose is kept beside the new one
+ * first.
  *
- * Prompts show what {@link Service.blocks} reads when a session begins; later writes change the file and the answers of the
- * tool, not that prompt. An entry that looks like an injected instruction is not stored; one that was written by hand stays in
- * the file, a notice stands in its place in the prompt, and a warning says so.
+ * Prompts show what {@link Service.blocks} reads when a session begins; later writes change the file and the answers of
+ * the tool, not that prompt. An entry that looks like an injected instruction is not stored; one that was written by
+ * hand stays in the file, a notice stands in its place in the prompt, and a warning says so.
  *
  * **Example** (Remember something for later sessions)
  *
@@ -61,27 +62,46 @@ export type Target = "memory" | "user"
 /** One change of the entries. `old_text` is a part of exactly one of them. */
 export const Operation = Schema.Struct({
   action: Schema.Literals(["add", "replace", "remove"]),
-  content: Schema.optionalKey(Schema.String.annotate({ description: "Text of the entry; needed to add and to replace" })),
-  old_text: Schema.optionalKey(Schema.String.annotate({ description: "A part of the entry to replace or remove, enough to tell it from the others" }))
+  content: Schema.optionalKey(
+    Schema.String.annotate({ description: "Text of the entry; needed to add and to replace" })
+  ),
+  old_text: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "A part of the entry to replace or remove, enough to tell it from the others"
+    })
+  )
 })
 /** See {@link Operation}. */
 export type Operation = typeof Operation.Type
 
 /** Refusal of a change; nothing was changed. */
-export class MemoryRefused extends Schema.TaggedError<MemoryRefused>("hermes-effect/prompt/MemoryRefused")("MemoryRefused", {
-  message: Schema.String,
-  /** The entries as they are, where the model has to choose among them. */
-  entries: Schema.optionalKey(Schema.Array(Schema.String))
-}) {}
+export class MemoryRefused extends Schema.TaggedError<MemoryRefused>("hermes-effect/prompt/MemoryRefused")(
+  "MemoryRefused",
+  {
+    message: Schema.String,
+    /** The entries as they are, where the model has to choose among them. */
+    entries: Schema.optionalKey(Schema.Array(Schema.String))
+  }
+) {}
 
 const separator = "\n§\n"
 
 /** Entries of a file's text, each once. */
 export const parse = (text: string): ReadonlyArray<string> =>
-  Array.from(new Set(text.replace(/^\ufeff/, "").replaceAll("\r\n", "\n").split(/^[ \t]*§[ \t]*$/m).map((entry) => entry.trim()).filter((entry) => entry !== "")))
+  Array.from(
+    new Set(
+      text
+        .replace(/^\ufeff/, "")
+        .replaceAll("\r\n", "\n")
+        .split(/^[ \t]*§[ \t]*$/m)
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== "")
+    )
+  )
 
 /** Text of a file with these entries. */
-export const render = (entries: ReadonlyArray<string>): string => entries.length === 0 ? "" : `${entries.join(separator)}\n`
+export const render = (entries: ReadonlyArray<string>): string =>
+  entries.length === 0 ? "" : `${entries.join(separator)}\n`
 
 /** Characters that entries take of their limit. */
 export const countChars = (entries: ReadonlyArray<string>): number => entries.join(separator).length
@@ -90,10 +110,10 @@ const formatCount = (count: number): string => count.toLocaleString("en-US")
 
 /** Share of the limit that is used: `45% — 990/2,200 chars`. */
 export const formatUsage = (entries: ReadonlyArray<string>, limit: number): string =>
-  `${Math.round(countChars(entries) / limit * 100)}% — ${formatCount(countChars(entries))}/${formatCount(limit)} chars`
+  `${Math.round((countChars(entries) / limit) * 100)}% — ${formatCount(countChars(entries))}/${formatCount(limit)} chars`
 
 const refuseChange = (message: string, entries?: ReadonlyArray<string>) =>
-  Result.fail(new MemoryRefused({ message, ...entries === undefined ? {} : { entries } }))
+  Result.fail(new MemoryRefused({ message, ...(entries === undefined ? {} : { entries }) }))
 
 /** Text of an entry as it may be stored, or the reason against it. */
 const checkEntry = (content: string | undefined): Result.Result<string, MemoryRefused> => {
@@ -101,27 +121,39 @@ const checkEntry = (content: string | undefined): Result.Result<string, MemoryRe
   if (refusal !== undefined) return refuseChange(refusal)
   const text = Redaction.redactText(TextHygiene.withoutControls(TextHygiene.toWellFormed(content ?? ""))).trim()
   if (text === "") return refuseChange("content is missing: give the text of the entry")
-  return /^[ \t]*§[ \t]*$/m.test(text) ? refuseChange("content has a line with § alone, which separates entries: leave it out") : Result.succeed(text)
+  return /^[ \t]*§[ \t]*$/m.test(text)
+    ? refuseChange("content has a line with § alone, which separates entries: leave it out")
+    : Result.succeed(text)
 }
 
 /** Place of the one entry that has a text in it. */
-const findEntryIndex = (entries: ReadonlyArray<string>, oldText: string | undefined): Result.Result<number, MemoryRefused> => {
+const findEntryIndex = (
+  entries: ReadonlyArray<string>,
+  oldText: string | undefined
+): Result.Result<number, MemoryRefused> => {
   const part = oldText?.trim() ?? ""
   if (part === "") return refuseChange("old_text is missing: give a part of the entry")
   const matches = entries.filter((entry) => entry.includes(part))
   if (matches.length === 0) return refuseChange(`no entry contains "${part.slice(0, 80)}"`, entries)
   return matches.length === 1
     ? Result.succeed(entries.findIndex((entry) => entry.includes(part)))
-    : refuseChange(`${matches.length} entries contain "${part.slice(0, 80)}": give more of the one that you mean`, matches)
+    : refuseChange(
+        `${matches.length} entries contain "${part.slice(0, 80)}": give more of the one that you mean`,
+        matches
+      )
 }
 
-const applyOperation = (entries: ReadonlyArray<string>, { action, content, old_text }: Operation): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
+const applyOperation = (
+  entries: ReadonlyArray<string>,
+  { action, content, old_text }: Operation
+): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
   switch (action) {
     case "add":
-      return Result.map(checkEntry(content), (entry) => entries.includes(entry) ? entries : [...entries, entry])
+      return Result.map(checkEntry(content), (entry) => (entries.includes(entry) ? entries : [...entries, entry]))
     case "replace":
       return Result.flatMap(checkEntry(content), (entry) =>
-        Result.map(findEntryIndex(entries, old_text), (place) => Array.from(new Set(entries.with(place, entry)))))
+        Result.map(findEntryIndex(entries, old_text), (place) => Array.from(new Set(entries.with(place, entry))))
+      )
     case "remove":
       return Result.map(findEntryIndex(entries, old_text), (place) => entries.toSpliced(place, 1))
   }
@@ -141,14 +173,18 @@ export const applyOperations = (
   }
   return countChars(next) > limit && countChars(next) > countChars(entries)
     ? refuseChange(
-      `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, merge or remove some in the same call`,
-      entries
-    )
+        `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, merge or remove some in the same call`,
+        entries
+      )
     : Result.succeed(next)
 }
 
 /** The entries of a text that a person wrote, or why they cannot be kept. */
-const parseRewrittenEntries = (before: ReadonlyArray<string>, text: string, limit: number): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
+const parseRewrittenEntries = (
+  before: ReadonlyArray<string>,
+  text: string,
+  limit: number
+): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
   const known = new Set(before)
   const next: Array<string> = []
   for (const entry of parse(text)) {
@@ -158,7 +194,9 @@ const parseRewrittenEntries = (before: ReadonlyArray<string>, text: string, limi
     next.push(kept.success)
   }
   return countChars(next) > limit
-    ? refuseChange(`the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or remove some`)
+    ? refuseChange(
+        `the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or remove some`
+      )
     : Result.succeed(Array.from(new Set(next)))
 }
 
@@ -196,13 +234,23 @@ export interface Service {
   readonly limitOf: (target: Target) => number
   readonly entries: (target: Target) => Effect.Effect<ReadonlyArray<string>, ConfigError>
   /** Makes all operations or none. */
-  readonly change: (target: Target, operations: ReadonlyArray<Operation>) => Effect.Effect<Saved, ConfigError | MemoryRefused>
+  readonly change: (
+    target: Target,
+    operations: ReadonlyArray<Operation>
+  ) => Effect.Effect<Saved, ConfigError | MemoryRefused>
   /**
-   * Puts the entries of a text in the place of `before`, all or none. Refused where the file has other entries since, or where an entry
-   * cannot be kept.
+   * Puts the entries of a text in the place of `before`, all or none. Refused where the file has other entries since,
+   * or where an entry cannot be kept.
    */
-  readonly rewrite: (target: Target, before: ReadonlyArray<string>, text: string) => Effect.Effect<Saved, ConfigError | MemoryRefused>
-  /** Parts of a system prompt: memory, then the user's profile. A file that cannot be read is reported in the log and left out. */
+  readonly rewrite: (
+    target: Target,
+    before: ReadonlyArray<string>,
+    text: string
+  ) => Effect.Effect<Saved, ConfigError | MemoryRefused>
+  /**
+   * Parts of a system prompt: memory, then the user's profile. A file that cannot be read is reported in the log and
+   * left out.
+   */
   readonly blocks: Effect.Effect<ReadonlyArray<string>>
 }
 
@@ -223,7 +271,7 @@ const fileNames: Readonly<Record<Target, string>> = { memory: "MEMORY.md", user:
 
 /** The memory in a directory. */
 export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
@@ -238,12 +286,18 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       )
 
     /** Keeps what a writer would lose of a file that was edited by hand. */
-    const keepForeign = Effect.fnUntraced(function*(target: Target, text: string) {
+    const keepForeign = Effect.fnUntraced(function* (target: Target, text: string) {
       if (text.trim() === "" || render(parse(text)) === `${text.trim()}\n`) return
       const millis = yield* Clock.currentTimeMillis
       const path = `${resolvePath(target)}.${millis}.bak`
-      yield* Effect.mapError(fs.writeFileString(path, text, { flag: "wx", mode: 0o600 }), (error) =>
-        new ConfigError({ path, message: `${path}: cannot be written, so nothing was changed: ${describeReason(error)}` }))
+      yield* Effect.mapError(
+        fs.writeFileString(path, text, { flag: "wx", mode: 0o600 }),
+        (error) =>
+          new ConfigError({
+            path,
+            message: `${path}: cannot be written, so nothing was changed: ${describeReason(error)}`
+          })
+      )
     })
 
     /** Makes new entries of those that the file has. */
@@ -251,42 +305,52 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       target: Target,
       make: (before: ReadonlyArray<string>, limit: number) => Result.Result<ReadonlyArray<string>, MemoryRefused>
     ): Effect.Effect<Saved, ConfigError | MemoryRefused> =>
-      Effect.gen(function*() {
-        if (!targets.includes(target)) return yield* new MemoryRefused({ message: `${target} is turned off in the settings` })
+      Effect.gen(function* () {
+        if (!targets.includes(target))
+          return yield* new MemoryRefused({ message: `${target} is turned off in the settings` })
         yield* Effect.ignore(fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 }))
         const limit = getLimit(target)
         const result = yield* Environment.updateText(options.database, resolvePath(target), (text) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const before = parse(text)
             const result = make(before, limit)
-            const isSame = Result.isFailure(result) ||
-              result.success.length === before.length && result.success.every((entry, at) => entry === before[at])
+            const isSame =
+              Result.isFailure(result) ||
+              (result.success.length === before.length && result.success.every((entry, at) => entry === before[at]))
             if (isSame) return { text, result }
             yield* keepForeign(target, text)
             return { text: render(result.success), result }
-          }))
+          })
+        )
         return { entries: yield* Effect.fromResult(result), limit }
       }).pipe(Effect.provideContext(context))
 
-    const change: Service["change"] = (target, operations) => updateEntries(target, (before, limit) => applyOperations(before, operations, limit))
+    const change: Service["change"] = (target, operations) =>
+      updateEntries(target, (before, limit) => applyOperations(before, operations, limit))
 
     const rewrite: Service["rewrite"] = (target, expected, text) =>
       updateEntries(target, (before, limit) =>
         before.length === expected.length && before.every((entry, at) => entry === expected[at])
           ? parseRewrittenEntries(before, text, limit)
-          : refuseChange("the entries were changed meanwhile: edit them again"))
+          : refuseChange("the entries were changed meanwhile: edit them again")
+      )
 
     const blocks = Effect.map(
       Effect.forEach(targets, (target) =>
         Effect.tap(entries(target), (found) => {
           const { length: blocked } = found.filter((entry) => scanEntry(entry).length > 0)
-          return blocked === 0 ? Effect.void : Effect.logWarning(
-            `${resolvePath(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
-          )
+          return blocked === 0
+            ? Effect.void
+            : Effect.logWarning(
+                `${resolvePath(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
+              )
         }).pipe(
           Effect.map((found) => renderBlock(target, found, getLimit(target))),
-          Effect.catch((error) => Effect.as(Effect.logWarning(`${error.message}: sessions begin without it`), undefined))
-        )),
+          Effect.catch((error) =>
+            Effect.as(Effect.logWarning(`${error.message}: sessions begin without it`), undefined)
+          )
+        )
+      ),
       (found) => found.flatMap((text) => text ?? [])
     )
 
@@ -301,7 +365,10 @@ export const makeFromSettings = (
   make({
     directory: home.memories,
     database: home.database,
-    limits: { memory: memoryEnabled ? memoryCharLimit : undefined, user: userProfileEnabled ? userCharLimit : undefined }
+    limits: {
+      memory: memoryEnabled ? memoryCharLimit : undefined,
+      user: userProfileEnabled ? userCharLimit : undefined
+    }
   })
 
 /** {@link make} as a layer. */

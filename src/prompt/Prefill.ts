@@ -1,5 +1,6 @@
 /**
- * Example messages between the system prompt and the conversation (`prefill_messages_file`): sent with every call, never stored.
+ * Example messages between the system prompt and the conversation (`prefill_messages_file`): sent with every call,
+ * never stored.
  *
  * **Details**
  *
@@ -15,10 +16,9 @@ import * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../domain/AgentError.ts"
 import { describeReason } from "../domain/PathProblem.ts"
 
-const messages = Schema.fromJsonString(Schema.Array(Schema.Struct({
-  role: Schema.Literals(["user", "assistant"]),
-  content: Schema.NonEmptyString
-})))
+const messages = Schema.fromJsonString(
+  Schema.Array(Schema.Struct({ role: Schema.Literals(["user", "assistant"]), content: Schema.NonEmptyString }))
+)
 
 const toMessage = ({ content, role }: (typeof messages.Type)[number]): Prompt.Message => {
   const parts = [Prompt.textPart({ text: content })]
@@ -31,19 +31,29 @@ interface BaseDirectories {
   readonly userHome: string | undefined
 }
 
-/** Reads the example messages of a file: a JSON list of `{ "role": "user" | "assistant", "content": text }`. None without a file. */
-export const readPrefill = Effect.fnUntraced(function*(
+/**
+ * Reads the example messages of a file: a JSON list of `{ "role": "user" | "assistant", "content": text }`. None
+ * without a file.
+ */
+export const readPrefill = Effect.fnUntraced(function* (
   file: string | undefined,
   { agentHome, userHome }: BaseDirectories
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, ConfigError, FileSystem.FileSystem | Path.Path> {
   if (file === undefined) return []
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
-  const path = file.startsWith("~/") && userHome !== undefined ? paths.join(userHome, file.slice(2)) : paths.resolve(agentHome, file)
-  const makePrefillError = (why: string) => new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${why}` })
-  const text = yield* Effect.mapError(fs.readFileString(path), (error) => makePrefillError(`cannot be read: ${describeReason(error)}`))
+  const path =
+    file.startsWith("~/") && userHome !== undefined
+      ? paths.join(userHome, file.slice(2))
+      : paths.resolve(agentHome, file)
+  const makePrefillError = (why: string) =>
+    new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${why}` })
+  const text = yield* Effect.mapError(fs.readFileString(path), (error) =>
+    makePrefillError(`cannot be read: ${describeReason(error)}`)
+  )
   const decoded = yield* Effect.mapError(Schema.decodeUnknownEffect(messages)(text), () =>
-    makePrefillError("expected a JSON list of { \"role\": \"user\" or \"assistant\", \"content\": \"…\" }"))
+    makePrefillError('expected a JSON list of { "role": "user" or "assistant", "content": "…" }')
+  )
   return decoded.map(toMessage)
 })
 

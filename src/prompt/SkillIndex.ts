@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * A skill is a directory with a `SKILL.md`, at most {@link maxDepth} levels below one of the directories; the directories between
- * are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own: what was read of it stays in a
- * snapshot file over processes. The others are read-only, and are read by each process; of two skills with one name the first
- * directory has the one that counts.
+ * A skill is a directory with a `SKILL.md`, at most {@link maxDepth} levels below one of the directories; the
+ * directories between are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own: what
+ * was read of it stays in a snapshot file over processes. The others are read-only, and are read by each process; of
+ * two skills with one name the first directory has the one that counts.
  *
- * A snapshot holds as long as the list of files is the same and each has the time, size and inode that it had. A file that
- * was changed in the two seconds before the snapshot is not trusted, as it may change again without a trace. In every other case
- * all files are read again; one whose content has the same digest is not parsed again.
+ * A snapshot holds as long as the list of files is the same and each has the time, size and inode that it had. A file
+ * that was changed in the two seconds before the snapshot is not trusted, as it may change again without a trace. In
+ * every other case all files are read again; one whose content has the same digest is not parsed again.
  *
- * A file that cannot be read, that is no skill, or that wants to command the model against its user is a problem in the index and
- * nothing else; sessions begin without it.
+ * A file that cannot be read, that is no skill, or that wants to command the model against its user is a problem in the
+ * index and nothing else; sessions begin without it.
  *
  * Source: `hermes-llm.md` §6.3.
  */
@@ -54,14 +54,16 @@ type FileRecord = typeof FileRecord.Type
 
 const version = 1
 
-const Snapshot = Schema.fromJsonString(Schema.Struct({
-  version: Schema.Literal(version),
-  /** Path of the directory, as the files are relative to it. */
-  directory: Schema.String,
-  /** Milliseconds since the epoch. */
-  taken: Schema.Finite,
-  files: Schema.Record(Schema.String, FileRecord)
-}))
+const Snapshot = Schema.fromJsonString(
+  Schema.Struct({
+    version: Schema.Literal(version),
+    /** Path of the directory, as the files are relative to it. */
+    directory: Schema.String,
+    /** Milliseconds since the epoch. */
+    taken: Schema.Finite,
+    files: Schema.Record(Schema.String, FileRecord)
+  })
+)
 type Snapshot = typeof Snapshot.Type
 
 /** A skill that can be used. */
@@ -139,7 +141,7 @@ const toFileStamp = ({ ino, mtime, size }: FileSystem.File.Info): FileStamp => {
 }
 
 /** Lists the files of a directory of skills. One that is not there is empty. */
-const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing, never, Platform> {
+const listFiles = Effect.fnUntraced(function* (root: string): Effect.fn.Return<Listing, never, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files = new Map<string, FileStamp>()
@@ -158,7 +160,8 @@ const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Li
     const directory = paths.join(root, at)
     const read = yield* Effect.result(fs.readDirectory(directory))
     if (Result.isFailure(read)) {
-      if (read.failure.reason._tag !== "NotFound") problems.push({ path: directory, message: `cannot be read: ${describeReason(read.failure)}` })
+      if (read.failure.reason._tag !== "NotFound")
+        problems.push({ path: directory, message: `cannot be read: ${describeReason(read.failure)}` })
       continue
     }
     const names = read.success.toSorted()
@@ -166,8 +169,10 @@ const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Li
     if (own !== undefined) {
       const path = at === "" ? own : `${at}/${own}`
       const info = yield* Effect.result(fs.stat(paths.join(directory, own)))
-      if (Result.isFailure(info)) problems.push({ path: paths.join(directory, own), message: `cannot be read: ${describeReason(info.failure)}` })
-      else if (info.success.type !== "File") problems.push({ path: paths.join(directory, own), message: "is not a file" })
+      if (Result.isFailure(info))
+        problems.push({ path: paths.join(directory, own), message: `cannot be read: ${describeReason(info.failure)}` })
+      else if (info.success.type !== "File")
+        problems.push({ path: paths.join(directory, own), message: "is not a file" })
       else files.set(path, toFileStamp(info.success))
       if (own === SkillFile.fileName) continue
     }
@@ -187,23 +192,35 @@ const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Li
 })
 
 const computeDigest = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
-  Effect.map(Effect.promise(() => crypto.subtle.digest("SHA-256", bytes)), (digest) => Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join(""))
+  Effect.map(
+    Effect.promise(() => crypto.subtle.digest("SHA-256", bytes)),
+    (digest) => Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  )
 
 const decoder = new TextDecoder()
 
-const readRecord = (yaml: Yaml.Yaml, path: string, text: string): Pick<FileRecord, "description" | "facts" | "problem"> => {
+const readRecord = (
+  yaml: Yaml.Yaml,
+  path: string,
+  text: string
+): Pick<FileRecord, "description" | "facts" | "problem"> => {
   const found = SkillFile.findRefusals(text)
   if (found.length > 0) return { problem: `may contain a prompt injection (${found.join(", ")}): it is not used` }
   const file = SkillFile.parse(yaml, text)
   if (!path.endsWith(`/${SkillFile.fileName}`)) {
-    const description = Result.isSuccess(file) ? file.success.facts.description : text.replace(/^---[\s\S]*?\n---/, "").trim().split("\n", 1)[0] ?? ""
+    const description = Result.isSuccess(file)
+      ? file.success.facts.description
+      : (text
+          .replace(/^---[\s\S]*?\n---/, "")
+          .trim()
+          .split("\n", 1)[0] ?? "")
     return { description: description.replace(/^#+\s{0,8}/, "") }
   }
   return Result.isFailure(file) ? { problem: file.failure } : { facts: file.success.facts }
 }
 
 /** Reads one file. */
-const readFile = Effect.fnUntraced(function*(
+const readFile = Effect.fnUntraced(function* (
   yaml: Yaml.Yaml,
   root: string,
   path: string,
@@ -214,12 +231,16 @@ const readFile = Effect.fnUntraced(function*(
   if (size > limit) return { stamp, digest: "", problem: `is larger than ${limit} bytes` }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const bytes = Uint8Array.from(yield* fs.readFile(paths.join(root, path)))
     const digest = yield* computeDigest(bytes)
-    return before?.digest === digest ? { ...before, stamp } : { stamp, digest, ...readRecord(yaml, path, decoder.decode(bytes)) }
+    return before?.digest === digest
+      ? { ...before, stamp }
+      : { stamp, digest, ...readRecord(yaml, path, decoder.decode(bytes)) }
   }).pipe(
-    Effect.catch((error: PlatformError) => Effect.succeed({ stamp, digest: "", problem: `cannot be read: ${describeReason(error)}` }))
+    Effect.catch((error: PlatformError) =>
+      Effect.succeed({ stamp, digest: "", problem: `cannot be read: ${describeReason(error)}` })
+    )
   )
 })
 
@@ -232,7 +253,7 @@ const isSame = ({ files }: Listing, snapshot: Snapshot): boolean => {
 }
 
 /** Reads what there is of a directory: from what is known of it, or from its files. */
-const refreshSnapshot = Effect.fnUntraced(function*(
+const refreshSnapshot = Effect.fnUntraced(function* (
   root: string,
   listing: Listing,
   known: Snapshot | undefined
@@ -242,14 +263,21 @@ const refreshSnapshot = Effect.fnUntraced(function*(
   }
   const taken = yield* Clock.currentTimeMillis
   const yaml = yield* Yaml.load
-  const records = yield* Effect.forEach(listing.files, ([path, found]) =>
-    Effect.map(readFile(yaml, root, path, found, known?.directory === root ? known.files[path] : undefined), (record) => [path, record] as const), { concurrency: 8 })
+  const records = yield* Effect.forEach(
+    listing.files,
+    ([path, found]) =>
+      Effect.map(
+        readFile(yaml, root, path, found, known?.directory === root ? known.files[path] : undefined),
+        (record) => [path, record] as const
+      ),
+    { concurrency: 8 }
+  )
   return { snapshot: { version, directory: root, taken, files: Object.fromEntries(records) }, isNew: true }
 })
 
 /** Writes the snapshot file, whole or not at all. It only saves time: a home that cannot be written is no problem. */
 const saveSnapshot = (path: string, snapshot: Snapshot): Effect.Effect<void, never, Platform> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const text = yield* Schema.encodeEffect(Snapshot)(snapshot)
@@ -262,7 +290,7 @@ const saveSnapshot = (path: string, snapshot: Snapshot): Effect.Effect<void, nev
   }).pipe(Effect.catch((error) => Effect.logDebug("the index of skills was not kept", error)))
 
 const loadSnapshot = (path: string): Effect.Effect<Snapshot | undefined, never, Platform> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.option(fs.readFileString(path))
     return Option.getOrUndefined(Option.flatMap(text, Schema.decodeUnknownOption(Snapshot)))
@@ -273,7 +301,7 @@ const splitSkillPath = (path: string): { readonly category: string | undefined; 
   return at === -1 ? { category: undefined, name: path } : { category: path.slice(0, at), name: path.slice(at + 1) }
 }
 
-const compareText = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Puts together what was read of all directories, the user's own first. */
 const buildCatalogue = (
@@ -283,7 +311,11 @@ const buildCatalogue = (
   const skills = new Map<string, Skill>()
   const categories = new Map<string, string>()
   const problems: Array<Problem> = []
-  for (const { listing, snapshot, source: { category: own, directory: root, kind, refusal } } of parts) {
+  for (const {
+    listing,
+    snapshot,
+    source: { category: own, directory: root, kind, refusal }
+  } of parts) {
     if (refusal !== undefined) {
       if (listing.files.size > 0) problems.push({ path: root, message: refusal })
       continue
@@ -297,7 +329,15 @@ const buildCatalogue = (
       if (facts === undefined) continue
       const { category = own ?? "general", name } = splitSkillPath(path)
       const named = own === undefined || path.includes("/") ? path : `${own}/${path}`
-      here.push({ name, category, path: named, directory: paths.join(root, path), facts, source: kind, isReadOnly: kind !== "user" })
+      here.push({
+        name,
+        category,
+        path: named,
+        directory: paths.join(root, path),
+        facts,
+        source: kind,
+        isReadOnly: kind !== "user"
+      })
     }
     const taken = new Set(Array.from(skills.values(), ({ name }) => name))
     for (const skill of here) {
@@ -305,10 +345,18 @@ const buildCatalogue = (
     }
   }
   const signature = parts.every(({ listing, snapshot }) => isSettled(listing, snapshot.taken))
-    ? JSON.stringify(parts.map(({ listing, snapshot, source }) => [source, Object.entries(snapshot.files).map(([path, { stamp }]) => [path, stamp]), listing.problems]))
+    ? JSON.stringify(
+        parts.map(({ listing, snapshot, source }) => [
+          source,
+          Object.entries(snapshot.files).map(([path, { stamp }]) => [path, stamp]),
+          listing.problems
+        ])
+      )
     : undefined
   return {
-    skills: Array.from(skills.values()).toSorted((a, b) => compareText(a.category, b.category) || compareText(a.name, b.name)),
+    skills: Array.from(skills.values()).toSorted(
+      (a, b) => compareText(a.category, b.category) || compareText(a.name, b.name)
+    ),
     categories,
     problems,
     signature
@@ -316,19 +364,25 @@ const buildCatalogue = (
 }
 
 /** Makes a reader of the skills of some directories. What it read it reads again when files changed. */
-export const make = ({ directory, snapshot: file, sources }: Options): Effect.Effect<Effect.Effect<Catalogue>, never, Platform> =>
-  Effect.gen(function*() {
+export const make = ({
+  directory,
+  snapshot: file,
+  sources
+}: Options): Effect.Effect<Effect.Effect<Catalogue>, never, Platform> =>
+  Effect.gen(function* () {
     const context = yield* Effect.context<Platform>()
     const paths = yield* Path.Path
     const known = new Map<string, Snapshot>()
-    const readSource = Effect.fnUntraced(function*(source: Source) {
+    const readSource = Effect.fnUntraced(function* (source: Source) {
       const { directory: root } = source
       const listing = yield* listFiles(root)
       const kept = root === directory ? file : undefined
-      const before = known.get(root) ?? (kept === undefined || listing.files.size === 0 ? undefined : yield* loadSnapshot(kept))
+      const before =
+        known.get(root) ?? (kept === undefined || listing.files.size === 0 ? undefined : yield* loadSnapshot(kept))
       const { isNew, snapshot } = yield* refreshSnapshot(root, listing, before)
       known.set(root, snapshot)
-      if (isNew && kept !== undefined && (listing.files.size > 0 || before !== undefined)) yield* saveSnapshot(kept, snapshot)
+      if (isNew && kept !== undefined && (listing.files.size > 0 || before !== undefined))
+        yield* saveSnapshot(kept, snapshot)
       return { source, listing, snapshot }
     })
     return Effect.flatMap(sources, (further) => {
@@ -337,4 +391,3 @@ export const make = ({ directory, snapshot: file, sources }: Options): Effect.Ef
       return Effect.map(Effect.forEach(roots.values(), readSource), (parts) => buildCatalogue(paths, parts))
     }).pipe(Effect.provideContext(context))
   })
-

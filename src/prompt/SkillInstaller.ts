@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A source is copied beside its place first, and only the copy is looked at: links and special files, text that wants to command the
- * model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} tells what would be installed, with the commands that
- * deserve a look; {@link installSkill} puts one skill in place, whole.
+ * A source is copied beside its place first, and only the copy is looked at: links and special files, text that wants
+ * to command the model against its user, and a broken `SKILL.md` are refused. {@link planInstallation} tells what would
+ * be installed, with the commands that deserve a look; {@link installSkill} puts one skill in place, whole.
  *
  * A source is one skill, or a folder of several.
  *
@@ -33,7 +33,10 @@ export interface Request {
   readonly cwd: string
   /** Directory of the user's skills. */
   readonly directory: string
-  /** Makes a copy of the repository that the source means, or of a folder that is one; undefined for a source that means none. */
+  /**
+   * Makes a copy of the repository that the source means, or of a folder that is one; undefined for a source that means
+   * none.
+   */
   readonly clone: (source: string, directory: string) => Effect.Effect<void, { readonly message: string }> | undefined
   /** Downloads the tarball that the source means; undefined for a source that means none. */
   readonly download: (source: string) => Effect.Effect<Uint8Array, { readonly message: string }> | undefined
@@ -61,10 +64,13 @@ const maxTotalBytes = 50_000_000
 const maxSkills = 200
 const maxDepth = 8
 
-const refuseInstallation = (message: string): Effect.Effect<never, SkillRefused> => Effect.fail(new SkillRefused({ message }))
+const refuseInstallation = (message: string): Effect.Effect<never, SkillRefused> =>
+  Effect.fail(new SkillRefused({ message }))
 
-const toSkillRefusal = (path: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, SkillRefused, R> =>
-  Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${describeReason(error)}` }))
+const toSkillRefusal =
+  (path: string) =>
+  <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, SkillRefused, R> =>
+    Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${describeReason(error)}` }))
 
 interface ListedFile {
   /** Relative to the root. */
@@ -73,7 +79,9 @@ interface ListedFile {
 }
 
 /** Files of a directory without its repository; refuses links, special files, and more than is taken. */
-const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<ReadonlyArray<ListedFile>, SkillRefused, Platform> {
+const listFiles = Effect.fnUntraced(function* (
+  root: string
+): Effect.fn.Return<ReadonlyArray<ListedFile>, SkillRefused, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files: Array<ListedFile> = []
@@ -83,21 +91,27 @@ const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Re
     for (const { name, type } of yield* toSkillRefusal(root)(fs.readDirectoryEntries(paths.join(root, at)))) {
       const path = at === "" ? name : `${at}/${name}`
       if (path === ".git") continue
-      if (path.split("/").length > maxDepth) return yield* refuseInstallation(`"${path}" is too deep: skills have at most ${maxDepth} levels`)
+      if (path.split("/").length > maxDepth)
+        return yield* refuseInstallation(`"${path}" is too deep: skills have at most ${maxDepth} levels`)
       if (type === "Directory") {
         queue.push(path)
         continue
       }
-      if (type !== "File") return yield* refuseInstallation(`it has a ${type === "SymbolicLink" ? "symbolic link" : "special file"}, "${path}": only files and directories are installed`)
+      if (type !== "File")
+        return yield* refuseInstallation(
+          `it has a ${type === "SymbolicLink" ? "symbolic link" : "special file"}, "${path}": only files and directories are installed`
+        )
       const bytes = Number((yield* toSkillRefusal(path)(fs.stat(paths.join(root, path)))).size)
       total += bytes
       files.push({ path, bytes })
       if (files.length > maxFiles || queue.length > maxFiles || total > maxTotalBytes) {
-        return yield* refuseInstallation(`it has more than ${maxFiles} files or ${maxTotalBytes / 1_000_000} MB: name a folder with skills alone`)
+        return yield* refuseInstallation(
+          `it has more than ${maxFiles} files or ${maxTotalBytes / 1_000_000} MB: name a folder with skills alone`
+        )
       }
     }
   }
-  return files.toSorted((a, b) => a.path < b.path ? -1 : 1)
+  return files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 })
 
 /** Unpacks a gzip stream as far as it is allowed to go. */
@@ -112,7 +126,9 @@ const decompressGzip = (source: string, bytes: Uint8Array): Effect.Effect<Uint8A
       Stream.runForEach((part) => {
         total += part.length
         parts.push(part)
-        return total > maxTotalBytes ? refuseInstallation(`${source} is larger than ${maxTotalBytes / 1_000_000} MB when it is unpacked`) : Effect.void
+        return total > maxTotalBytes
+          ? refuseInstallation(`${source} is larger than ${maxTotalBytes / 1_000_000} MB when it is unpacked`)
+          : Effect.void
       }),
       Effect.map(() => {
         const whole = new Uint8Array(total)
@@ -126,20 +142,29 @@ const decompressGzip = (source: string, bytes: Uint8Array): Effect.Effect<Uint8A
     )
   })
 
-const unpackArchive = Effect.fnUntraced(function*(source: string, bytes: Uint8Array, directory: string) {
+const unpackArchive = Effect.fnUntraced(function* (source: string, bytes: Uint8Array, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const archive = bytes[0] === 0x1f && bytes[1] === 0x8b ? yield* decompressGzip(source, bytes) : bytes
-  const files = yield* Effect.mapError(Effect.fromResult(TarArchive.read(archive)), (message) => new SkillRefused({ message: `${source} cannot be unpacked: ${message}` }))
-  yield* toSkillRefusal(source)(Effect.forEach(files, ({ bytes, isExecutable, path }) =>
-    Effect.andThen(
-      fs.makeDirectory(paths.dirname(paths.join(directory, path)), { recursive: true }),
-      fs.writeFile(paths.join(directory, path), bytes, { flag: "wx", mode: isExecutable ? 0o700 : 0o600 })
-    ), { discard: true }))
+  const files = yield* Effect.mapError(
+    Effect.fromResult(TarArchive.read(archive)),
+    (message) => new SkillRefused({ message: `${source} cannot be unpacked: ${message}` })
+  )
+  yield* toSkillRefusal(source)(
+    Effect.forEach(
+      files,
+      ({ bytes, isExecutable, path }) =>
+        Effect.andThen(
+          fs.makeDirectory(paths.dirname(paths.join(directory, path)), { recursive: true }),
+          fs.writeFile(paths.join(directory, path), bytes, { flag: "wx", mode: isExecutable ? 0o700 : 0o600 })
+        ),
+      { discard: true }
+    )
+  )
 })
 
 /** Copies what `source` means into `directory`. */
-const fetchSource = Effect.fnUntraced(function*({ clone, cwd, download, source }: Request, directory: string) {
+const fetchSource = Effect.fnUntraced(function* ({ clone, cwd, download, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const cloned = clone(source, directory)
@@ -152,23 +177,32 @@ const fetchSource = Effect.fnUntraced(function*({ clone, cwd, download, source }
   }
   const path = paths.resolve(cwd, source)
   const info = Option.getOrUndefined(yield* Effect.option(fs.stat(path)))
-  if (info === undefined) return yield* refuseInstallation(`"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file) or of a package (npm:name)`)
+  if (info === undefined)
+    return yield* refuseInstallation(
+      `"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file) or of a package (npm:name)`
+    )
   yield* toSkillRefusal(source)(fs.makeDirectory(directory))
   if (info.type === "File") {
-    if (Number(info.size) > maxTotalBytes) return yield* refuseInstallation(`${source} is larger than ${maxTotalBytes / 1_000_000} MB`)
+    if (Number(info.size) > maxTotalBytes)
+      return yield* refuseInstallation(`${source} is larger than ${maxTotalBytes / 1_000_000} MB`)
     return yield* unpackArchive(source, yield* toSkillRefusal(source)(fs.readFile(path)), directory)
   }
   for (const file of yield* listFiles(path)) {
     const target = paths.join(directory, file.path)
-    yield* toSkillRefusal(source)(Effect.andThen(
-      fs.makeDirectory(paths.dirname(target), { recursive: true }),
-      fs.copyFile(paths.join(path, file.path), target)
-    ))
+    yield* toSkillRefusal(source)(
+      Effect.andThen(
+        fs.makeDirectory(paths.dirname(target), { recursive: true }),
+        fs.copyFile(paths.join(path, file.path), target)
+      )
+    )
   }
 })
 
 /** Looks at one skill of a copy. */
-const inspectSkill = Effect.fnUntraced(function*(root: string, files: ReadonlyArray<ListedFile>): Effect.fn.Return<PlannedSkill, SkillRefused, Platform> {
+const inspectSkill = Effect.fnUntraced(function* (
+  root: string,
+  files: ReadonlyArray<ListedFile>
+): Effect.fn.Return<PlannedSkill, SkillRefused, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const warnings: Array<string> = []
@@ -179,17 +213,25 @@ const inspectSkill = Effect.fnUntraced(function*(root: string, files: ReadonlyAr
     if (found.length > 0) {
       const hidden = SkillFile.readHiddenText(text)
       const quoted = hidden === undefined ? "" : `. Its hidden text: ${JSON.stringify(hidden)}`
-      return yield* refuseInstallation(`${path} may contain a prompt injection (${found.join(", ")}): it is not installed${quoted}`)
+      return yield* refuseInstallation(
+        `${path} may contain a prompt injection (${found.join(", ")}): it is not installed${quoted}`
+      )
     }
     warnings.push(...SkillFile.findWarnings(text).map((warning) => `${path} ${warning}`))
   }
   const main = files.find(({ path }) => path === SkillFile.fileName)
-  if (main === undefined || main.bytes > SkillFile.maxBytes) return yield* refuseInstallation(`its ${SkillFile.fileName} is larger than ${SkillFile.maxBytes} bytes`)
-  const parsed = SkillFile.parse(yield* Yaml.load, yield* toSkillRefusal(main.path)(fs.readFileString(paths.join(root, main.path))))
+  if (main === undefined || main.bytes > SkillFile.maxBytes)
+    return yield* refuseInstallation(`its ${SkillFile.fileName} is larger than ${SkillFile.maxBytes} bytes`)
+  const parsed = SkillFile.parse(
+    yield* Yaml.load,
+    yield* toSkillRefusal(main.path)(fs.readFileString(paths.join(root, main.path)))
+  )
   if (Result.isFailure(parsed)) return yield* refuseInstallation(`${main.path}: ${parsed.failure}`)
   const { facts } = parsed.success
   if (!SkillFile.isName(facts.name)) {
-    return yield* refuseInstallation(`its name "${facts.name}" cannot be used: a name has at most 64 lower-case letters, digits and single hyphens`)
+    return yield* refuseInstallation(
+      `its name "${facts.name}" cannot be used: a name has at most 64 lower-case letters, digits and single hyphens`
+    )
   }
   return {
     name: facts.name,
@@ -208,47 +250,74 @@ export interface InstallationPlan {
   readonly refused: ReadonlyArray<string>
 }
 
-/** Copies a source and looks at its skills; the copies last as long as the scope. Fails where none of them can be used. */
-export const planInstallation = Effect.fn("SkillInstaller.plan")(function*(
+/**
+ * Copies a source and looks at its skills; the copies last as long as the scope. Fails where none of them can be used.
+ */
+export const planInstallation = Effect.fn("SkillInstaller.plan")(function* (
   request: Request
 ): Effect.fn.Return<InstallationPlan, SkillRefused, Platform | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   yield* toSkillRefusal(request.directory)(fs.makeDirectory(request.directory, { recursive: true, mode: 0o700 }))
   // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a skill.
-  const staging = yield* toSkillRefusal(request.directory)(fs.makeTempDirectoryScoped({ directory: request.directory, prefix: ".install-" }))
+  const staging = yield* toSkillRefusal(request.directory)(
+    fs.makeTempDirectoryScoped({ directory: request.directory, prefix: ".install-" })
+  )
   const fetched = paths.join(staging, "new")
   yield* fetchSource(request, fetched)
   const files = yield* listFiles(fetched)
   const mains = files.filter(({ path }) => path === SkillFile.fileName || path.endsWith(`/${SkillFile.fileName}`))
-  const roots = mains.some(({ path }) => path === SkillFile.fileName) ? [""] : mains.map(({ path }) => path.slice(0, -SkillFile.fileName.length - 1))
+  const roots = mains.some(({ path }) => path === SkillFile.fileName)
+    ? [""]
+    : mains.map(({ path }) => path.slice(0, -SkillFile.fileName.length - 1))
   if (roots.length === 0) return yield* refuseInstallation(`${request.source} has no ${SkillFile.fileName}`)
-  if (roots.length > maxSkills) return yield* refuseInstallation(`${request.source} has more than ${maxSkills} skills: name a folder with fewer`)
+  if (roots.length > maxSkills)
+    return yield* refuseInstallation(`${request.source} has more than ${maxSkills} skills: name a folder with fewer`)
   const looked = yield* Effect.forEach(roots, (root) =>
-    Effect.result(inspectSkill(
-      paths.join(fetched, root),
-      root === "" ? files : files.flatMap((file) => file.path.startsWith(`${root}/`) ? [{ ...file, path: file.path.slice(root.length + 1) }] : [])
-    ).pipe(Effect.mapError(({ message }) => root === "" ? message : `${root}: ${message}`))))
-  const skills = looked.flatMap((result) => Result.isSuccess(result) ? [result.success] : [])
-  const refused = looked.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
+    Effect.result(
+      inspectSkill(
+        paths.join(fetched, root),
+        root === ""
+          ? files
+          : files.flatMap((file) =>
+              file.path.startsWith(`${root}/`) ? [{ ...file, path: file.path.slice(root.length + 1) }] : []
+            )
+      ).pipe(Effect.mapError(({ message }) => (root === "" ? message : `${root}: ${message}`)))
+    )
+  )
+  const skills = looked.flatMap((result) => (Result.isSuccess(result) ? [result.success] : []))
+  const refused = looked.flatMap((result) => (Result.isFailure(result) ? [result.failure] : []))
   return skills.length === 0 ? yield* refuseInstallation(refused.join("; ")) : { skills, refused }
 })
 
-/** Puts a planned skill in place; `replaces` is the directory of the one that it takes the place of. Gives its directory. */
-export const installSkill = Effect.fn("SkillInstaller.place")(function*(
+/**
+ * Puts a planned skill in place; `replaces` is the directory of the one that it takes the place of. Gives its
+ * directory.
+ */
+export const installSkill = Effect.fn("SkillInstaller.place")(function* (
   { from, name }: PlannedSkill,
-  { category, directory, replaces }: { readonly directory: string; readonly category?: string | undefined; readonly replaces?: string | undefined }
+  {
+    category,
+    directory,
+    replaces
+  }: { readonly directory: string; readonly category?: string | undefined; readonly replaces?: string | undefined }
 ): Effect.fn.Return<string, SkillRefused, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  if (category !== undefined && !SkillFile.isDirectoryName(category)) return yield* refuseInstallation(`"${category}" is no name of a category`)
-  const target = replaces ?? paths.join(directory, ...category === undefined ? [] : [category], name)
-  if (replaces === undefined && (yield* toSkillRefusal(target)(fs.exists(target)))) return yield* refuseInstallation(`there is ${target} already: remove it first`)
-  yield* toSkillRefusal(target)(Effect.uninterruptible(Effect.gen(function*() {
-    yield* fs.makeDirectory(paths.dirname(target), { recursive: true, mode: 0o700 })
-    yield* fs.remove(paths.join(from, ".git"), { recursive: true, force: true })
-    if (replaces !== undefined) yield* fs.rename(replaces, `${from}.old`)
-    yield* fs.rename(from, target)
-  })))
+  if (category !== undefined && !SkillFile.isDirectoryName(category))
+    return yield* refuseInstallation(`"${category}" is no name of a category`)
+  const target = replaces ?? paths.join(directory, ...(category === undefined ? [] : [category]), name)
+  if (replaces === undefined && (yield* toSkillRefusal(target)(fs.exists(target))))
+    return yield* refuseInstallation(`there is ${target} already: remove it first`)
+  yield* toSkillRefusal(target)(
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        yield* fs.makeDirectory(paths.dirname(target), { recursive: true, mode: 0o700 })
+        yield* fs.remove(paths.join(from, ".git"), { recursive: true, force: true })
+        if (replaces !== undefined) yield* fs.rename(replaces, `${from}.old`)
+        yield* fs.rename(from, target)
+      })
+    )
+  )
   return target
 })

@@ -1,6 +1,6 @@
 /**
- * Changes of skills that wait for the user: those that a background review wanted and that nobody was there to approve. They change
- * nothing until they are accepted.
+ * Changes of skills that wait for the user: those that a background review wanted and that nobody was there to approve.
+ * They change nothing until they are accepted.
  *
  * **Details**
  *
@@ -34,7 +34,12 @@ export const Change = Schema.Union([
     file: text
   }),
   Schema.Struct({ action: Schema.Literal("delete"), name: Schema.String }),
-  Schema.Struct({ action: Schema.Literal("write_file"), name: Schema.String, file: Schema.String, content: Schema.String }),
+  Schema.Struct({
+    action: Schema.Literal("write_file"),
+    name: Schema.String,
+    file: Schema.String,
+    content: Schema.String
+  }),
   Schema.Struct({ action: Schema.Literal("remove_file"), name: Schema.String, file: Schema.String })
 ])
 /** Type of {@link Change}. */
@@ -66,28 +71,44 @@ const File = Schema.fromJsonString(Schema.Struct({ version: Schema.Literal(1), p
 
 const decode = Schema.decodeUnknownOption(File)
 
-const renderFile = (proposals: ReadonlyArray<Proposal>): string => proposals.length === 0 ? "" : `${JSON.stringify({ version: 1, proposals })}\n`
+const renderFile = (proposals: ReadonlyArray<Proposal>): string =>
+  proposals.length === 0 ? "" : `${JSON.stringify({ version: 1, proposals })}\n`
 
 /** The proposals in a file; `database` holds the lease of its writers. */
-export const make = Effect.fnUntraced(function*({ database, path }: { readonly database: string; readonly path: string }) {
+export const make = Effect.fnUntraced(function* ({
+  database,
+  path
+}: {
+  readonly database: string
+  readonly path: string
+}) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const parseFile = (text: string): Effect.Effect<ReadonlyArray<Proposal>, ConfigError> =>
-    text.trim() === "" ? Effect.succeed([]) : Option.match(decode(text), {
-      onNone: () => Effect.fail(new ConfigError({ path, message: `${path} is no list of proposals: remove it, or repair it` })),
-      onSome: ({ proposals }) => Effect.succeed(proposals)
-    })
+    text.trim() === ""
+      ? Effect.succeed([])
+      : Option.match(decode(text), {
+          onNone: () =>
+            Effect.fail(new ConfigError({ path, message: `${path} is no list of proposals: remove it, or repair it` })),
+          onSome: ({ proposals }) => Effect.succeed(proposals)
+        })
   const updateProposals = <A>(change: (before: ReadonlyArray<Proposal>) => readonly [ReadonlyArray<Proposal>, A]) =>
-    Effect.provideContext(Environment.updateText(database, path, (text) =>
-      Effect.map(parseFile(text), (before) => {
-        const [after, result] = change(before)
-        return { text: after === before ? text : renderFile(after), result }
-      })), context)
-  const list: Service["list"] = Effect.flatMap(Effect.provideContext(Environment.readText(path), context), (found) => parseFile(Option.getOrElse(found, () => "")))
+    Effect.provideContext(
+      Environment.updateText(database, path, (text) =>
+        Effect.map(parseFile(text), (before) => {
+          const [after, result] = change(before)
+          return { text: after === before ? text : renderFile(after), result }
+        })
+      ),
+      context
+    )
+  const list: Service["list"] = Effect.flatMap(Effect.provideContext(Environment.readText(path), context), (found) =>
+    parseFile(Option.getOrElse(found, () => ""))
+  )
   return {
     list,
-    add: Effect.fnUntraced(function*(change) {
+    add: Effect.fnUntraced(function* (change) {
       const id = yield* Ids.makeHex(8)
       const text = JSON.stringify(change)
       const at = yield* Clock.currentTimeMillis
@@ -97,9 +118,10 @@ export const make = Effect.fnUntraced(function*({ database, path }: { readonly d
         return known === undefined ? [[...before, { id, at, change }].slice(-most), id] : [before, known.id]
       })
     }),
-    remove: (id) => updateProposals((before) => {
-      const after = before.filter((one) => one.id !== id)
-      return after.length === before.length ? [before, false] : [after, true]
-    })
+    remove: (id) =>
+      updateProposals((before) => {
+        const after = before.filter((one) => one.id !== id)
+        return after.length === before.length ? [before, false] : [after, true]
+      })
   } satisfies Service
 })

@@ -3,15 +3,17 @@
  *
  * **Details**
  *
- * Layers stand in a fixed order, the most stable first, joined by blank lines; an empty one is left out. The prompt is built
- * once, stored with the session and sent byte for byte as it was, so that a provider's prefix cache keeps hitting; nothing
- * that changes within a session belongs into it. Context of one turn is added at call time (`agent/RunStart`).
+ * Layers stand in a fixed order, the most stable first, joined by blank lines; an empty one is left out. The prompt is
+ * built once, stored with the session and sent byte for byte as it was, so that a provider's prefix cache keeps
+ * hitting; nothing that changes within a session belongs into it. Context of one turn is added at call time
+ * (`agent/RunStart`).
  *
- * Advice for a tool is given where the tool is offered. Models of the families in {@link families} are told to act by their tools
- * instead of announcing it, unless the settings say otherwise; some get a second text, for what their family tends to.
+ * Advice for a tool is given where the tool is offered. Models of the families in {@link families} are told to act by
+ * their tools instead of announcing it, unless the settings say otherwise; some get a second text, for what their
+ * family tends to.
  *
- * Texts of the machine and of the user's files come from {@link PromptSources}: nothing for an agent of an application, unless it
- * provides {@link layerSources}; the whole of it in the program.
+ * Texts of the machine and of the user's files come from {@link PromptSources}: nothing for an agent of an application,
+ * unless it provides {@link layerSources}; the whole of it in the program.
  *
  * **Example** (An agent of an application that follows a project's `AGENTS.md`)
  *
@@ -58,27 +60,40 @@ const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
   [
     "memory",
     "Memory lasts over sessions. Save with `memory` what will still be true and useful next week: the user's preferences and " +
-    "corrections, facts about the machine and the project, lessons about tools. Write facts, not orders to yourself. Do not save " +
-    "progress, results or to-dos: they stand in the session. Entries that are wrong are replaced."
+      "corrections, facts about the machine and the project, lessons about tools. Write facts, not orders to yourself. Do not save " +
+      "progress, results or to-dos: they stand in the session. Entries that are wrong are replaced."
   ],
   [
     "session_search",
     "When the user speaks of something from an earlier conversation, or when earlier work may help, search with `session_search` " +
-    "before you ask the user to repeat it."
+      "before you ask the user to repeat it."
   ],
   [
     "skill_manage",
     "After a task that took five tool calls or more, an error that was hard to find, or a way of working that the user corrected, " +
-    "keep the way as a skill with `skill_manage`. Patch a skill that you found outdated or wrong while you used it, before you finish."
+      "keep the way as a skill with `skill_manage`. Patch a skill that you found outdated or wrong while you used it, before you finish."
   ]
 ]
 
 /** Advice for the tools that are offered, in a fixed order. */
 const listToolAdvice = (tools: ReadonlySet<string>): ReadonlyArray<string> =>
-  ofTools.flatMap(([tool, text]) => tools.has(tool) ? [text] : [])
+  ofTools.flatMap(([tool, text]) => (tools.has(tool) ? [text] : []))
 
 /** Parts of the names of models that are told to use their tools, where the setting is `auto`. */
-const families = ["gpt", "codex", "gemini", "gemma", "grok", "glm", "qwen", "deepseek", "kimi", "minimax", "mistral", "llama"]
+const families = [
+  "gpt",
+  "codex",
+  "gemini",
+  "gemma",
+  "grok",
+  "glm",
+  "qwen",
+  "deepseek",
+  "kimi",
+  "minimax",
+  "mistral",
+  "llama"
+]
 
 const act =
   "Use your tools to do the work. When you say that you will do something, do it in the same message by calling the tool. Do not " +
@@ -88,30 +103,38 @@ const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: st
   [
     ["gemini", "gemma"],
     "Use absolute paths in file tools. Look at a file before you change it, and check that a library is there before you use it. " +
-    "Run commands so that they ask nothing (`--yes`, `-y`). Call tools that do not depend on each other in one message."
+      "Run commands so that they ask nothing (`--yes`, `-y`). Call tools that do not depend on each other in one message."
   ],
   [
     ["gpt", "codex"],
     "Go on until the task is done; stop early only where you need something that only the user has. Look up what a tool can tell " +
-    "you (times, versions, file contents, sums) instead of recalling it. When something is unclear, take the likely reading, say " +
-    "so, and go on. Before you finish, check that the result is complete, correct and in the form that was asked for."
+      "you (times, versions, file contents, sums) instead of recalling it. When something is unclear, take the likely reading, say " +
+      "so, and go on. Before you finish, check that the result is complete, correct and in the form that was asked for."
   ]
 ]
 
-/** Setting of who is told to use tools: decided by the model's name, everyone, nobody, or the models whose names have these parts. */
+/**
+ * Setting of who is told to use tools: decided by the model's name, everyone, nobody, or the models whose names have
+ * these parts.
+ */
 export type Enforcement = "auto" | boolean | ReadonlyArray<string>
 
 /** Advice for the family of a model. */
 const listModelAdvice = (model: string, enforcement: Enforcement): ReadonlyArray<string> => {
   const name = model.toLowerCase()
   const isInModelName = (part: string): boolean => part !== "" && name.includes(part.toLowerCase())
-  const isTold = typeof enforcement === "boolean" ? enforcement : (enforcement === "auto" ? families : enforcement).some(isInModelName)
-  return isTold ? [act, ...ofFamilies.flatMap(([names, text]) => names.some(isInModelName) ? [text] : [])] : []
+  const isTold =
+    typeof enforcement === "boolean"
+      ? enforcement
+      : (enforcement === "auto" ? families : enforcement).some(isInModelName)
+  return isTold ? [act, ...ofFamilies.flatMap(([names, text]) => (names.some(isInModelName) ? [text] : []))] : []
 }
 
 /** Identity of models whose provider makes them say another one; undefined for every other. */
 const describeModelIdentity = (provider: string, model: string): string | undefined =>
-  provider === "alibaba" ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were told elsewhere.` : undefined
+  provider === "alibaba"
+    ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were told elsewhere.`
+    : undefined
 
 const describeMessenger = (name: string, markup: string, files: string): string =>
   `You answer in ${name}. ${markup} Keep messages short: people read them on a phone. ${files}`
@@ -120,23 +143,46 @@ const media = "To send a file, write `MEDIA:` and its absolute path on a line of
 
 const platforms: Readonly<Record<string, string>> = {
   cli: "You answer in a terminal. Keep lines short and use little Markdown: short lists and code blocks are rendered, wide tables are hard to read.",
-  telegram: describeMessenger("Telegram", "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.", media),
+  telegram: describeMessenger(
+    "Telegram",
+    "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.",
+    media
+  ),
   discord: describeMessenger("Discord", "Markdown is shown, tables are not. A message holds 2,000 characters.", media),
   whatsapp: describeMessenger("WhatsApp", "Write plain text: Markdown is not shown.", media),
   signal: describeMessenger("Signal", "Write plain text: Markdown is not shown.", media),
-  sms: describeMessenger("text messages (SMS)", "Write plain text, in 1,600 characters at most.", "Files cannot be sent."),
-  slack: describeMessenger("Slack", "Use *bold*, _italic_, `code` and code blocks; headings and tables are not shown.", media),
+  sms: describeMessenger(
+    "text messages (SMS)",
+    "Write plain text, in 1,600 characters at most.",
+    "Files cannot be sent."
+  ),
+  slack: describeMessenger(
+    "Slack",
+    "Use *bold*, _italic_, `code` and code blocks; headings and tables are not shown.",
+    media
+  ),
   email: `You answer by email. Write a complete message in plain text with short paragraphs; the subject is kept. ${media}`,
   cron: "You run as a scheduled job, and no one is there to answer. Do not ask questions: decide, do the work, and give the result as the last message. It is delivered as it is."
 }
 
 /** Advice for the surface on which the user reads; undefined for one that needs none. */
-const findPlatformAdvice = (platform: string): string | undefined => Object.hasOwn(platforms, platform) ? platforms[platform] : undefined
+const findPlatformAdvice = (platform: string): string | undefined =>
+  Object.hasOwn(platforms, platform) ? platforms[platform] : undefined
 
 /** A part of a system prompt, by name. */
 export interface PromptLayer {
   readonly name:
-    | "identity" | "help" | "tools" | "model" | "skills" | "environment" | "platform" | "instructions" | "project" | "memory" | "session"
+    | "identity"
+    | "help"
+    | "tools"
+    | "model"
+    | "skills"
+    | "environment"
+    | "platform"
+    | "instructions"
+    | "project"
+    | "memory"
+    | "session"
   readonly text: string
 }
 
@@ -144,7 +190,10 @@ export interface PromptLayer {
 export interface PromptLocation {
   /** Absolute. */
   readonly cwd: string
-  /** True of the session of a subagent, which has its task and the skills that its tools offer, and none of the files and memory of the user. */
+  /**
+   * True of the session of a subagent, which has its task and the skills that its tools offer, and none of the files
+   * and memory of the user.
+   */
   readonly isChild: boolean
   /** Names of the tools that the session begins with. */
   readonly tools: ReadonlySet<string>
@@ -164,9 +213,10 @@ export interface Sources {
 }
 
 /** Reads the {@link Sources} of a session that begins. Default: there are none. */
-export class PromptSources extends Context.Reference<(place: PromptLocation) => Effect.Effect<Sources>>("hermes-effect/prompt/PromptSources", {
-  defaultValue: () => () => Effect.succeed({})
-}) {}
+export class PromptSources extends Context.Reference<(place: PromptLocation) => Effect.Effect<Sources>>(
+  "hermes-effect/prompt/PromptSources",
+  { defaultValue: () => () => Effect.succeed({}) }
+) {}
 
 /** Data that a system prompt is made of. */
 export interface Parts extends PromptLocation {
@@ -193,7 +243,7 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
       ["identity", [parts.identity ?? sources.identity ?? identity]],
       ["help", [sources.help]],
       ["tools", listToolAdvice(tools)],
-      ["model", [...tools.size === 0 ? [] : listModelAdvice(model, parts.enforcement ?? "auto")]],
+      ["model", [...(tools.size === 0 ? [] : listModelAdvice(model, parts.enforcement ?? "auto"))]],
       ["skills", [sources.skills]],
       ["model", [describeModelIdentity(provider, model)]],
       ["environment", sources.environment ?? []],
@@ -202,7 +252,12 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
       ["memory", sources.memory ?? []],
-      ["session", [`Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`]]
+      [
+        "session",
+        [
+          `Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`
+        ]
+      ]
     ]
     return texts.flatMap(([name, given]) => {
       const text = joinTexts(given)
@@ -211,7 +266,7 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
   })
 
 const joinTexts = (texts: ReadonlyArray<string | undefined>): string =>
-  texts.flatMap((text) => text === undefined || text.trim() === "" ? [] : [text.trim()]).join("\n\n")
+  texts.flatMap((text) => (text === undefined || text.trim() === "" ? [] : [text.trim()])).join("\n\n")
 
 /** Text of a system prompt. */
 export const render = (prompt: ReadonlyArray<PromptLayer>): string => joinTexts(prompt.map(({ text }) => text))
@@ -240,50 +295,67 @@ const readFileOrEmpty = (path: string): Effect.Effect<string, never, FileSystem.
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(path), () => ""))
 
 /** Describes the machine, where it is one on which things are different. */
-const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], remoteDirectory, variable }: SourceOptions) {
+const describeMachine = Effect.fnUntraced(function* ({
+  environmentHints = [],
+  remoteDirectory,
+  variable
+}: SourceOptions) {
   if (remoteDirectory !== undefined) return environmentHints
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   const hints: Array<string> = []
   if (/microsoft/i.test(yield* readFileOrEmpty("/proc/version"))) {
-    hints.push("This machine is the Windows Subsystem for Linux: drives of Windows are below /mnt (C: is /mnt/c), and programs of Windows run by their names with .exe.")
+    hints.push(
+      "This machine is the Windows Subsystem for Linux: drives of Windows are below /mnt (C: is /mnt/c), and programs of Windows run by their names with .exe."
+    )
   }
   if (variable?.("TERMUX_VERSION") !== undefined) {
-    hints.push("This machine is a phone with Termux: packages come from `pkg`, there is no root, and the home directory is not /home.")
+    hints.push(
+      "This machine is a phone with Termux: packages come from `pkg`, there is no root, and the home directory is not /home."
+    )
   }
   if ((yield* isThere("/.dockerenv")) || (yield* isThere("/run/.containerenv"))) {
-    hints.push("You work inside a container: changes outside of mounted directories are lost with it, and services of the host are not on localhost.")
+    hints.push(
+      "You work inside a container: changes outside of mounted directories are lost with it, and services of the host are not on localhost."
+    )
   }
   return [...hints, ...environmentHints]
 })
 
-/** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session, the machine once. */
+/**
+ * Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session,
+ * the machine once.
+ */
 export const layerSources = (options: SourceOptions): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(PromptSources, Effect.gen(function*() {
-    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-    const machine = yield* Effect.cached(describeMachine(options))
-    const told = new Set<string>()
-    /** Tells the user, once for each text, what is not in the prompt. */
-    const warnOnce = (text: string) => {
-      if (told.has(text)) return Effect.void
-      told.add(text)
-      return Effect.logWarning(text)
-    }
-    return ({ cwd, isChild, tools }: PromptLocation) => Effect.gen(function*() {
-      const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.readSoul(options.home)
-      const describeNotice = ({ hidden, text }: ContextFiles.ContextFile): string =>
-        hidden === undefined ? text : `${text} Its hidden text: ${JSON.stringify(hidden)}`
-      if (soul?.isNotice === true) yield* warnOnce(`${describeNotice(soul)} The built-in identity is used.`)
-      const project = options.project === true && !isChild ? yield* ContextFiles.readProjectContext(cwd) : undefined
-      for (const file of project?.files ?? []) if (file.isNotice) yield* warnOnce(describeNotice(file))
-      return {
-        identity: soul?.isNotice === true ? undefined : soul?.text,
-        help: isChild ? undefined : options.help,
-        skills: yield* options.skills?.(tools) ?? Effect.undefined,
-        environment: yield* machine,
-        project: project === undefined ? undefined : ContextFiles.renderProjectContext(project),
-        workingDirectory: options.remoteDirectory,
-        memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
-      } satisfies Sources
-    }).pipe(Effect.provideContext(context))
-  }))
+  Layer.effect(
+    PromptSources,
+    Effect.gen(function* () {
+      const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+      const machine = yield* Effect.cached(describeMachine(options))
+      const told = new Set<string>()
+      /** Tells the user, once for each text, what is not in the prompt. */
+      const warnOnce = (text: string) => {
+        if (told.has(text)) return Effect.void
+        told.add(text)
+        return Effect.logWarning(text)
+      }
+      return ({ cwd, isChild, tools }: PromptLocation) =>
+        Effect.gen(function* () {
+          const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.readSoul(options.home)
+          const describeNotice = ({ hidden, text }: ContextFiles.ContextFile): string =>
+            hidden === undefined ? text : `${text} Its hidden text: ${JSON.stringify(hidden)}`
+          if (soul?.isNotice === true) yield* warnOnce(`${describeNotice(soul)} The built-in identity is used.`)
+          const project = options.project === true && !isChild ? yield* ContextFiles.readProjectContext(cwd) : undefined
+          for (const file of project?.files ?? []) if (file.isNotice) yield* warnOnce(describeNotice(file))
+          return {
+            identity: soul?.isNotice === true ? undefined : soul?.text,
+            help: isChild ? undefined : options.help,
+            skills: yield* options.skills?.(tools) ?? Effect.undefined,
+            environment: yield* machine,
+            project: project === undefined ? undefined : ContextFiles.renderProjectContext(project),
+            workingDirectory: options.remoteDirectory,
+            memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
+          } satisfies Sources
+        }).pipe(Effect.provideContext(context))
+    })
+  )

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * OpenAI enforces a schema strictly where every object lists all its properties as required and allows no others. Claude
- * wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are written into the
- * description of their place. Where model or API have no field for a schema, it goes into the system prompt as an
+ * OpenAI enforces a schema strictly where every object lists all its properties as required and allows no others.
+ * Claude wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are written into
+ * the description of their place. Where model or API have no field for a schema, it goes into the system prompt as an
  * instruction.
  */
 import type * as JsonSchema from "effect/JsonSchema"
@@ -18,22 +18,25 @@ const lists = ["anyOf", "oneOf", "allOf", "prefixItems"]
 const tables = ["properties", "$defs", "definitions"]
 
 const isObjectSchema = (schema: Json.Fields): boolean =>
-  schema["type"] === "object" || schema["properties"] !== undefined ||
-  Json.readItems(schema["type"]).includes("object")
+  schema["type"] === "object" || schema["properties"] !== undefined || Json.readItems(schema["type"]).includes("object")
 
 const isClosed = (schema: Json.Fields): boolean => {
   const required = Json.readItems(schema["required"])
-  return schema["additionalProperties"] === false &&
+  return (
+    schema["additionalProperties"] === false &&
     Object.keys(Json.readFields(schema["properties"])).every((name) => required.includes(name))
+  )
 }
 
 /** Tells whether OpenAI can enforce a schema strictly. */
 export const isStrict = (schema: unknown): boolean => {
   if (!Json.isFields(schema)) return true
   if (isObjectSchema(schema) && !isClosed(schema)) return false
-  return single.every((name) => isStrict(schema[name])) &&
+  return (
+    single.every((name) => isStrict(schema[name])) &&
     lists.every((name) => Json.readItems(schema[name]).every(isStrict)) &&
     tables.every((name) => Object.values(Json.readFields(schema[name])).every(isStrict))
+  )
 }
 
 // Claude
@@ -55,18 +58,7 @@ const structural = new Set([
   "pattern",
   "default"
 ])
-const formats = new Set([
-  "date-time",
-  "time",
-  "date",
-  "duration",
-  "email",
-  "hostname",
-  "uri",
-  "ipv4",
-  "ipv6",
-  "uuid"
-])
+const formats = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"])
 /** Keywords that say nothing about values. */
 const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
 
@@ -113,6 +105,6 @@ export const closeSchema = (schema: unknown): unknown => {
 
 /** The instruction that stands for the field of a schema. */
 export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
-  `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${
-    JSON.stringify(schema)
-  }`
+  `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(
+    schema
+  )}`

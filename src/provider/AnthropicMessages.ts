@@ -60,9 +60,9 @@ const findMisconfiguration = (route: Route.Route, endpoint: Endpoint.Endpoint): 
   const headers = Endpoint.makeHeaders(route, endpoint)
   return endpoint.native && headers["x-api-key"] === null && headers["authorization"] === null
     ? new ConfigError({
-      path: "ANTHROPIC_API_KEY",
-      message: "Anthropic needs a key: set ANTHROPIC_API_KEY, or model.base_url for another endpoint"
-    })
+        path: "ANTHROPIC_API_KEY",
+        message: "Anthropic needs a key: set ANTHROPIC_API_KEY, or model.base_url for another endpoint"
+      })
     : undefined
 }
 
@@ -72,28 +72,34 @@ const makeClient = (
   endpoint: Endpoint.Endpoint,
   fetch: typeof globalThis.fetch
 ): Anthropic =>
-  withoutVariables("ANTHROPIC_", [], () =>
-    new sdk.Anthropic({
-      apiKey: noKey,
-      baseURL: endpoint.baseUrl,
-      defaultHeaders: Endpoint.makeHeaders(route, endpoint),
-      defaultQuery: { ...route.query },
-      timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
-      maxRetries: 0,
-      logLevel: "off",
-      openTelemetry: false,
-      fetch
-    }))
+  withoutVariables(
+    "ANTHROPIC_",
+    [],
+    () =>
+      new sdk.Anthropic({
+        apiKey: noKey,
+        baseURL: endpoint.baseUrl,
+        defaultHeaders: Endpoint.makeHeaders(route, endpoint),
+        defaultQuery: { ...route.query },
+        timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
+        maxRetries: 0,
+        logLevel: "off",
+        openTelemetry: false,
+        fetch
+      })
+  )
 
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("AnthropicMessages.make")(function*(
+export const make = Effect.fn("AnthropicMessages.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   yield* registerSecrets(route)
   const endpoint = Endpoint.fromRoute(route)
   const misconfigured = findMisconfiguration(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk").catch(rethrowImport))
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@anthropic-ai/sdk", () =>
+    import("@anthropic-ai/sdk").catch(rethrowImport)
+  )
   const client = makeClient(sdk, route, endpoint, fetch)
   const names = Endpoint.makeToolNames(endpoint)
   return Exchange.makeProvider(route, {
@@ -103,8 +109,8 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     model: endpoint.model,
     timeoutMillis: client.timeout,
     prepare: Request.make(route),
-    // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that are
-    // not streamed.
+    // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that
+    // are not streamed.
     post: ({ body, headers, query }, signal) => client.post<unknown>("/v1/messages", { body, headers, query, signal }),
     decode: (raw, context) => Decode.decode(raw, context, names),
     machine: (context) => Stream.make(context, names)

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * AWS names its failures; the name decides, and the HTTP status where the name is unknown. The reason's `metadata` has the
- * keys that the other providers use: `status`, `requestId`, `retryAfterMillis`, `type` (the name), and `code`, which is
- * `context_length_exceeded` where the wording says that the input was too long.
+ * AWS names its failures; the name decides, and the HTTP status where the name is unknown. The reason's `metadata` has
+ * the keys that the other providers use: `status`, `requestId`, `retryAfterMillis`, `type` (the name), and `code`,
+ * which is `context_length_exceeded` where the wording says that the input was too long.
  *
  * Source: `hermes-llm.md` §4.4 and §16.
  */
@@ -88,7 +88,8 @@ const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReaso
   if (withoutCredentials.has(name)) {
     return makeAuthenticationError("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
   }
-  if (expired.has(name)) return makeAuthenticationError("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
+  if (expired.has(name))
+    return makeAuthenticationError("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
   if (unknownKey.has(name)) return makeAuthenticationError("InvalidKey", message)
   if (overloaded.has(name)) return new AiError.InternalProviderError({ ...common, description: message || name })
   if (rateLimited.has(name)) return makeRateLimit()

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The SDK is loaded when the provider is made; it retries nothing and logs nothing. The request is the input of the SDK's
- * command and `stream`, our own key, which chooses between Converse and ConverseStream. `extra_body` is merged into it:
- * fields that Converse knows replace those of the request, every other one becomes a field of the model behind it
- * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
+ * The SDK is loaded when the provider is made; it retries nothing and logs nothing. The request is the input of the
+ * SDK's command and `stream`, our own key, which chooses between Converse and ConverseStream. `extra_body` is merged
+ * into it: fields that Converse knows replace those of the request, every other one becomes a field of the model behind
+ * it (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
  *
  * A streamed answer gives what has arrived to `onPart` in one step; interruption closes the connection. What `onPart`
  * gives back is what the answer is made of, while `raw` holds what was sent; it is put together on first use. Bytes in
@@ -14,8 +14,8 @@
  *
  * **Gotchas**
  *
- * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance. Looking
- * for an instance takes a few seconds where there is none.
+ * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance.
+ * Looking for an instance takes a few seconds where there is none.
  *
  * **Example** (An agent on this protocol)
  *
@@ -97,11 +97,13 @@ const percentEncode = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 
 const formatQuery = (query: HttpRequest["query"]): string => {
-  const pairs = Object.entries(query ?? {}).toSorted(([a], [b]) => a < b ? -1 : 1).flatMap(([name, value]) =>
-    value === null
-      ? [percentEncode(name)]
-      : (typeof value === "string" ? [value] : value).map((one) => `${percentEncode(name)}=${percentEncode(one)}`)
-  )
+  const pairs = Object.entries(query ?? {})
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, value]) =>
+      value === null
+        ? [percentEncode(name)]
+        : (typeof value === "string" ? [value] : value).map((one) => `${percentEncode(name)}=${percentEncode(one)}`)
+    )
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`
 }
 
@@ -113,7 +115,7 @@ const formatAddress = (request: HttpRequest): string => {
 const toFetchBody = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
   if (typeof body === "string") return body
   // The SDK's serializer makes texts and fresh byte arrays.
-  return body instanceof Uint8Array && body.byteLength > 0 ? body as Uint8Array<ArrayBuffer> : undefined
+  return body instanceof Uint8Array && body.byteLength > 0 ? (body as Uint8Array<ArrayBuffer>) : undefined
 }
 
 /** A connection over `fetch`. A failed answer's body is read whole; a good one is read as it comes. */
@@ -199,26 +201,30 @@ const addExtras = (request: unknown, route: Route.Route, extras: Exchange.Extras
     if (value === null) delete request.headers[name.toLowerCase()]
     else request.headers[name.toLowerCase()] = value
   }
-  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Json.readWord(value)
+  for (const [name, value] of Object.entries({ ...route.query, ...extras.query }))
+    request.query[name] = Json.readWord(value)
 }
 
 /** A step of the SDK's own, between writing a request and signing it. */
-const makeExtrasStep = (route: Route.Route, extras: Exchange.Extras) =>
-<Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
-(args: Args): Promise<A> => {
-  addExtras(args.request, route, extras)
-  return next(args)
-}
+const makeExtrasStep =
+  (route: Route.Route, extras: Exchange.Extras) =>
+  <Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
+  (args: Args): Promise<A> => {
+    addExtras(args.request, route, extras)
+    return next(args)
+  }
 
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("BedrockConverse.make")(function*(
+export const make = Effect.fn("BedrockConverse.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   yield* registerSecrets(route)
   const variables = yield* ProcessVariables
   const endpoint = Endpoint.fromRoute(route, variables)
   if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
-  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@aws-sdk/client-bedrock-runtime", () => import("@aws-sdk/client-bedrock-runtime").catch(rethrowImport))
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@aws-sdk/client-bedrock-runtime", () =>
+    import("@aws-sdk/client-bedrock-runtime").catch(rethrowImport)
+  )
   const client = makeClient(sdk, endpoint, Endpoint.readCredentials(variables), fetch)
   const makeErrorContext = (method: string): AwsError.AwsContext => ({
     module: "BedrockConverse",
@@ -242,13 +248,12 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const requestWhole = (input: ConverseCommandInput, extras: Exchange.Extras, abortSignal: AbortSignal) => {
     const command = new sdk.ConverseCommand(input)
     command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
-    return Effect.flatMap(
-      limitTime(sendCommand(() => client.send(command, { abortSignal }))),
-      (raw) => Effect.fromResult(Decode.decode(raw, executing))
+    return Effect.flatMap(limitTime(sendCommand(() => client.send(command, { abortSignal }))), (raw) =>
+      Effect.fromResult(Decode.decode(raw, executing))
     )
   }
 
-  const requestStream = Effect.fnUntraced(function*(
+  const requestStream = Effect.fnUntraced(function* (
     input: ConverseStreamCommandInput,
     extras: Exchange.Extras,
     abort: AbortController,
@@ -256,7 +261,9 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   ) {
     const command = new sdk.ConverseStreamCommand(input)
     command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
-    const { $metadata, stream } = yield* limitTime(sendCommand(() => client.send(command, { abortSignal: abort.signal })))
+    const { $metadata, stream } = yield* limitTime(
+      sendCommand(() => client.send(command, { abortSignal: abort.signal }))
+    )
     if (stream === undefined) return yield* SdkError.makeCutStreamError(executing)
     const batches = Stream.batchEvents(stream)
     const machine = Stream.make(executing, $metadata.requestId)
@@ -279,9 +286,10 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
       const abort = new AbortController()
       const input: unknown = Request.toCommandInput(extras.body)
       // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
-      const answer = extras.body["stream"] === true
-        ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
-        : requestWhole(input as ConverseCommandInput, extras, abort.signal)
+      const answer =
+        extras.body["stream"] === true
+          ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
+          : requestWhole(input as ConverseCommandInput, extras, abort.signal)
       return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
     })
 

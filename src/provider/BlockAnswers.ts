@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * A stream names a block by its index. Arguments of a call stream as they come and are parsed when its block stops; what a
- * protocol keeps of thinking beside its text (signatures, opaque data) is its own, and becomes metadata when the block stops.
+ * A stream names a block by its index. Arguments of a call stream as they come and are parsed when its block stops;
+ * what a protocol keeps of thinking beside its text (signatures, opaque data) is its own, and becomes metadata when the
+ * block stops.
  *
  * Source: `hermes-llm.md` §4.2, §4.4.
  */
@@ -13,7 +14,13 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../domain/Assembler.ts"
 import * as Json from "../domain/Json.ts"
-import { type ModelResponse, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../domain/Model.ts"
+import {
+  type ModelResponse,
+  makeParamsDelta,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta
+} from "../domain/Model.ts"
 import * as SdkError from "./SdkError.ts"
 import * as ToolCallWire from "./ToolCallWire.ts"
 
@@ -31,24 +38,37 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
 /** From the reason that an answer stopped for; an unknown one is a stop. */
 const toFinishReason = (stopReason: unknown): Response.FinishReason => {
   const name = Json.readWord(stopReason)
-  return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
+  return Object.hasOwn(finishReasons, name) ? (finishReasons[name] ?? "stop") : "stop"
 }
 
 /** A reasoning part; nothing of one without text and metadata. */
-export const makeReasoning = (text: string, metadata: Response.ProviderMetadata): ReadonlyArray<Response.ReasoningPart> =>
+export const makeReasoning = (
+  text: string,
+  metadata: Response.ProviderMetadata
+): ReadonlyArray<Response.ReasoningPart> =>
   text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
 
 /** A text part; nothing of an empty text. */
-export const makeText = (text: string): ReadonlyArray<Response.TextPart> => text === "" ? [] : [Response.makePart("text", { text })]
+export const makeText = (text: string): ReadonlyArray<Response.TextPart> =>
+  text === "" ? [] : [Response.makePart("text", { text })]
 
-const makeCall = (id: string, name: string, params: unknown) => Response.makePart("tool-call", { id, name, params, providerExecuted: false })
+const makeCall = (id: string, name: string, params: unknown) =>
+  Response.makePart("tool-call", { id, name, params, providerExecuted: false })
 
 /** A call of a tool; `input` is as the API sends it. */
-export const makeToolCall = (id: string, name: string, input: unknown) => makeCall(id, name, ToolCallWire.fromWire(input))
+export const makeToolCall = (id: string, name: string, input: unknown) =>
+  makeCall(id, name, ToolCallWire.fromWire(input))
 
-/** The response of a body whose content was found; one that says nothing, or stopped for a tool that it does not name, is none. */
+/**
+ * The response of a body whose content was found; one that says nothing, or stopped for a tool that it does not name,
+ * is none.
+ */
 export const makeResponse = (
-  { content, stopReason, ...rest }: Omit<ModelResponse, "parts" | "finishReason"> & {
+  {
+    content,
+    stopReason,
+    ...rest
+  }: Omit<ModelResponse, "parts" | "finishReason"> & {
     readonly content: ReadonlyArray<unknown>
     readonly stopReason: unknown
   },
@@ -56,7 +76,8 @@ export const makeResponse = (
   partOf: (block: Json.Fields, index: number) => ModelResponse["parts"]
 ): Result.Result<ModelResponse, AiError.AiError> => {
   const stopped = Json.readWord(stopReason)
-  if (content.length === 0 && (stopped === "" || stopped === "tool_use")) return SdkError.failInvalidBody(rest.raw, context)("the answer has no content")
+  if (content.length === 0 && (stopped === "" || stopped === "tool_use"))
+    return SdkError.failInvalidBody(rest.raw, context)("the answer has no content")
   return Result.succeed({
     parts: content.flatMap((block, index) => partOf(Json.readFields(block), index)),
     finishReason: toFinishReason(stopReason),
@@ -93,7 +114,9 @@ interface BlockStream<Thought> {
 }
 
 /** The blocks at the start of a stream; `metadataOf` is for the end of a thought. */
-export const makeBlockStream = <Thought>(metadataOf: (thought: Thought) => Response.ProviderMetadata): BlockStream<Thought> => {
+export const makeBlockStream = <Thought>(
+  metadataOf: (thought: Thought) => Response.ProviderMetadata
+): BlockStream<Thought> => {
   const open = new Map<number, Block<Thought>>()
   let out: Array<StreamPart> = []
   let finished = false
@@ -147,7 +170,13 @@ export const makeBlockStream = <Thought>(metadataOf: (thought: Thought) => Respo
           break
         case "call":
           out.push(Response.makePart("tool-params-end", { id: block.id }))
-          out.push(makeCall(block.id, block.name, block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)))
+          out.push(
+            makeCall(
+              block.id,
+              block.name,
+              block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)
+            )
+          )
           break
       }
     },
@@ -158,7 +187,7 @@ export const makeBlockStream = <Thought>(metadataOf: (thought: Thought) => Respo
       out.push(Response.makePart("finish", { reason: toFinishReason(stopReason), usage, response: undefined }))
     },
     isFinished: () => finished,
-    isOpen: (index) => index === undefined ? open.size > 0 : open.has(index),
+    isOpen: (index) => (index === undefined ? open.size > 0 : open.has(index)),
     take: () => {
       const parts = out
       out = []

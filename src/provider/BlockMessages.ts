@@ -1,13 +1,14 @@
 /**
- * Messages of content blocks, as the Messages API and Converse take them: user and assistant in turn, the results of tools
- * in the user's message after the calls.
+ * Messages of content blocks, as the Messages API and Converse take them: user and assistant in turn, the results of
+ * tools in the user's message after the calls.
  *
  * **Details**
  *
- * The history stage (`domain/History`) makes a conversation fit before it comes here; its messages are translated and joined.
+ * The history stage (`domain/History`) makes a conversation fit before it comes here; its messages are translated and
+ * joined.
  *
- * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a message
- * with other options (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
+ * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a
+ * message with other options (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
  *
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  */
@@ -34,7 +35,9 @@ export interface Dialect<Block> {
 }
 
 /** A converter that remembers the messages that it has converted. */
-export const rememberConversions = <Block>(convert: (message: Turn) => Message<Block>): (message: Turn) => Message<Block> => {
+export const rememberConversions = <Block>(
+  convert: (message: Turn) => Message<Block>
+): ((message: Turn) => Message<Block>) => {
   const known = new WeakMap<object, Message<Block>>()
   return (message) => {
     const before = known.get(message.content)
@@ -46,7 +49,9 @@ export const rememberConversions = <Block>(convert: (message: Turn) => Message<B
 }
 
 /** Makes the translation of conversations, without their system messages, to one protocol. */
-export const makeWriter = <Block>(dialect: Dialect<Block>): (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Message<Block>> =>
+export const makeWriter = <Block>(
+  dialect: Dialect<Block>
+): ((messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Message<Block>>) =>
   GrowingList.fold<Prompt.Message, Array<Message<Block>>>({
     begin: () => [],
     add: (out, message) => {
@@ -83,4 +88,5 @@ export const calledWithoutThinking = <Block>(
 export const noOutput = "(no output)"
 
 /** Arguments as the object that the history stage made of them. */
-export const toInput = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
+export const toInput = (params: unknown): Readonly<Record<string, unknown>> =>
+  Predicate.isReadonlyObject(params) ? params : {}

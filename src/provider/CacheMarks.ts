@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A request has four at most: after the tools, after the system prompt, and at the end of the conversation. Where there are
- * tools, the marks of the conversation stand on its last two user messages: each ended a request, so what comes before the
- * earlier one was written by the request before, however many blocks came since. Without tools they stand on the last three
- * messages, or on the last four where there is no system prompt either. Only wire forms that are new get marks, so a mark
- * that moves on leaves the bytes before it as they were.
+ * A request has four at most: after the tools, after the system prompt, and at the end of the conversation. Where there
+ * are tools, the marks of the conversation stand on its last two user messages: each ended a request, so what comes
+ * before the earlier one was written by the request before, however many blocks came since. Without tools they stand on
+ * the last three messages, or on the last four where there is no system prompt either. Only wire forms that are new get
+ * marks, so a mark that moves on leaves the bytes before it as they were.
  *
  * A conversation that carries marks of its caller gets no others.
  *
@@ -33,13 +33,14 @@ const short: CacheControl = { type: "ephemeral" }
 const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
 /** The mark that keeps a prefix as long as a call asks for; the same object each time. */
-export const toCacheControl = ({ ttl }: PromptCache): CacheControl => ttl === "1h" ? long : short
+export const toCacheControl = ({ ttl }: PromptCache): CacheControl => (ttl === "1h" ? long : short)
 
 /** The longest key of a prompt cache that OpenAI takes. */
 const maxKey = 64
 
 /** Key of a conversation's prompt cache, for providers that take a key in place of marks. */
-export const makeCacheKey = (conversationId: string): string => conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
+export const makeCacheKey = (conversationId: string): string =>
+  conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
 
 /** Parts of a request that take marks before its conversation does. */
 interface Head {
@@ -48,8 +49,8 @@ interface Head {
 }
 
 /**
- * Marks the wire messages of a conversation. `mark` gives the marked form of a message, or undefined of one that can carry no
- * mark.
+ * Marks the wire messages of a conversation. `mark` gives the marked form of a message, or undefined of one that can
+ * carry no mark.
  */
 export const markConversation = <Message extends { readonly role?: unknown }>(
   messages: ReadonlyArray<Message>,
@@ -60,7 +61,7 @@ export const markConversation = <Message extends { readonly role?: unknown }>(
   let left = limit - (system ? 1 : 0) - (tools ? 1 : 0)
   for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
     const message = messages[at]
-    if (message === undefined || tools && message.role !== "user") continue
+    if (message === undefined || (tools && message.role !== "user")) continue
     const replaced = mark(message)
     if (replaced === undefined) continue
     marked[at] = replaced
@@ -70,12 +71,14 @@ export const markConversation = <Message extends { readonly role?: unknown }>(
 }
 
 /** Makes the test for marks of a caller in the options of a protocol's messages. */
-export const makeMarkTest = (protocol: string): (messages: ReadonlyArray<Prompt.Message>) => boolean => {
+export const makeMarkTest = (protocol: string): ((messages: ReadonlyArray<Prompt.Message>) => boolean) => {
   const marks = GrowingList.fold<Prompt.Message, { found: boolean }>({
     begin: () => ({ found: false }),
     add: (state, { content, options }) => {
-      const hasMark = (options: Prompt.ProviderOptions): boolean => Json.readFields(options[protocol])["cache_control"] !== undefined
-      if (hasMark(options) || typeof content !== "string" && content.some((part) => hasMark(part.options))) state.found = true
+      const hasMark = (options: Prompt.ProviderOptions): boolean =>
+        Json.readFields(options[protocol])["cache_control"] !== undefined
+      if (hasMark(options) || (typeof content !== "string" && content.some((part) => hasMark(part.options))))
+        state.found = true
     },
     copy: ({ found }) => ({ found })
   })

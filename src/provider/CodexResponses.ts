@@ -38,12 +38,20 @@ import type * as ProviderPort from "./Provider.ts"
 const service = Effect.promise(() => import("./responses/ResponsesProvider.ts"))
 
 /** A provider of one route. The scope closes its connections. */
-export const make = (route: Route.Route): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
+export const make = (
+  route: Route.Route
+): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
   Effect.flatMap(service, ({ make }) => make(route))
 
-/** Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else `custom`. */
+/**
+ * Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else
+ * `custom`.
+ */
 export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, Effect.flatMap(service, ({ makeFromOptions }) => makeFromOptions(options)))
+  Layer.effect(
+    Provider,
+    Effect.flatMap(service, ({ makeFromOptions }) => makeFromOptions(options))
+  )

@@ -4,13 +4,13 @@
  * **Details**
  *
  * A stream is read a network read at a time: all events of one make one array of parts and one call of `onPart`. Nobody
- * watching, the whole stream is read in one step. What `onPart` gives back is what the response is made of; `raw` is made
- * of what was sent, on first use.
+ * watching, the whole stream is read in one step. What `onPart` gives back is what the response is made of; `raw` is
+ * made of what was sent, on first use.
  *
  * A stream that goes beyond a bound of an answer (`AnswerText`) is not read any further: its answer is what came.
  *
- * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is taken
- * as it is.
+ * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is
+ * taken as it is.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -49,7 +49,12 @@ interface Api {
   readonly machine: (context: SdkError.Context) => StreamMachine.StreamMachine
 }
 
-const makeErrorContext = ({ model, module, url }: Api, method: string): SdkError.Context => ({ module, method, url, model })
+const makeErrorContext = ({ model, module, url }: Api, method: string): SdkError.Context => ({
+  module,
+  method,
+  url,
+  model
+})
 
 interface OpenStream {
   readonly context: SdkError.Context
@@ -122,7 +127,7 @@ const readStreamToEnd = (open: OpenStream): Effect.Effect<ModelResponse, AiError
   const { sent } = heard
   const readEvents = async (): Promise<void> => {
     while (machine.failure() === undefined) {
-      if (sent.overflow() !== undefined) return void await reader.return()
+      if (sent.overflow() !== undefined) return void (await reader.return())
       const item = machine.over?.() === true ? await reader.return() : await reader.next()
       sent.add(item.done === true ? machine.end(reader.finished) : machine.step(item.value))
       if (item.done === true) return
@@ -131,7 +136,7 @@ const readStreamToEnd = (open: OpenStream): Effect.Effect<ModelResponse, AiError
   return Effect.flatMap(callSdk(context, readEvents), () => makeStreamedResponse(machine, heard))
 }
 
-const readStreamWithListener = Effect.fnUntraced(function*(
+const readStreamWithListener = Effect.fnUntraced(function* (
   open: OpenStream,
   onPart: OnPart
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
@@ -153,7 +158,10 @@ const readStreamWithListener = Effect.fnUntraced(function*(
   return yield* makeStreamedResponse(machine, heard)
 })
 
-const deliverWhole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
+const deliverWhole = (
+  answer: Result.Result<ModelResponse, AiError.AiError>,
+  onPart: OnPart | undefined
+): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.flatMap(Effect.fromResult(answer), (answer) => {
     if (onPart === undefined) return Effect.succeed(answer)
     const seen = Assembler.make()
@@ -166,7 +174,10 @@ const deliverWhole = (answer: Result.Result<ModelResponse, AiError.AiError>, onP
 /** Those of all bodies that are waited for. */
 const deadlines = new Deadlines()
 
-/** Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their own. */
+/**
+ * Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their
+ * own.
+ */
 const readBodyText = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
   const late = { expire: () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")) }
   deadlines.start(late, left)
@@ -212,17 +223,23 @@ const executeRequest = (
     const until = clock.currentTimeMillisUnsafe() + api.timeoutMillis
     const reportHeaders = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
       options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
-    const decodeText = (text: string) => Effect.fromResult(api.decode(text === "" ? undefined : Json.parseOrKeep(text), context))
+    const decodeText = (text: string) =>
+      Effect.fromResult(api.decode(text === "" ? undefined : Json.parseOrKeep(text), context))
     const readAnswer = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
       if (extras.body["stream"] === true) return readStreamedBody(api, context, opened, options?.onPart)
       // A short answer comes with its head: there is nothing to wait for.
       const text = opened instanceof StreamedResponse ? opened.arrivedText() : undefined
       return text === undefined
-        ? Effect.flatMap(callSdk(context, () => readBodyText(opened, until - clock.currentTimeMillisUnsafe(), abort)), decodeText)
+        ? Effect.flatMap(
+            callSdk(context, () => readBodyText(opened, until - clock.currentTimeMillisUnsafe(), abort)),
+            decodeText
+          )
         : decodeText(text)
     }
-    const answer = Effect.flatMap(callSdk(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
-      Effect.andThen(reportHeaders(opened), readAnswer(opened)))
+    const answer = Effect.flatMap(
+      callSdk(context, () => api.post(extras, abort.signal).asResponse()),
+      (opened) => Effect.andThen(reportHeaders(opened), readAnswer(opened))
+    )
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })
 
@@ -254,13 +271,13 @@ const toHeaderValues = (extra: Json.Fields): Readonly<Record<string, string | nu
   )
 
 /**
- * Splits a request into body, headers and query: `extra_body`, `extra_headers` and `extra_query` are what a user or a middleware
- * adds to the wire request beyond the fields that a provider knows (`hermes-llm.md` §4.1). A request without them is its own
- * body, uncopied.
+ * Splits a request into body, headers and query: `extra_body`, `extra_headers` and `extra_query` are what a user or a
+ * middleware adds to the wire request beyond the fields that a provider knows (`hermes-llm.md` §4.1). A request without
+ * them is its own body, uncopied.
  *
- * `extra_body` is merged into the body key by key and wins, like the option of that name in the OpenAI SDK for Python: a
- * nested object replaces the one that it meets. A header that is `null` removes the header of that name. Only plain objects are
- * taken out; anything else under these names stays in the body, where the API rejects it by name.
+ * `extra_body` is merged into the body key by key and wins, like the option of that name in the OpenAI SDK for Python:
+ * a nested object replaces the one that it meets. A header that is `null` removes the header of that name. Only plain
+ * objects are taken out; anything else under these names stays in the body, where the API rejects it by name.
  */
 export const splitExtras = (request: ModelRequest): Extras => {
   if (!("extra_body" in request || "extra_headers" in request || "extra_query" in request)) {

@@ -22,7 +22,7 @@ export const readBase64 = (part: Prompt.FilePart): string | undefined => {
 const extractBase64 = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
 
 /** `image/*` stands for an image of unknown type. */
-const resolveMediaType = (mediaType: string): string => mediaType === "image/*" ? "image/jpeg" : mediaType
+const resolveMediaType = (mediaType: string): string => (mediaType === "image/*" ? "image/jpeg" : mediaType)
 
 /** The address of a file: its own, or a data URL. */
 export const toUrl = (part: Prompt.FilePart): string => {

@@ -1,25 +1,26 @@
 /**
- * A language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) as a provider: `openai("gpt-5.2")`, a gateway's
- * model, a wrapped one.
+ * A language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) as a provider:
+ * `openai("gpt-5.2")`, a gateway's model, a wrapped one.
  *
  * **Details**
  *
- * The request is that of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`, `temperature`, `seed`,
- * `reasoning_effort` and `response_format` where they are asked for: middleware reads and rewrites it like every other. Messages with
- * images and files, calls and results of tools, reasoning with the signatures of its provider, and streaming pass both ways. Usage is
- * what the model reports.
+ * The request is that of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`,
+ * `temperature`, `seed`, `reasoning_effort` and `response_format` where they are asked for: middleware reads and
+ * rewrites it like every other. Messages with images and files, calls and results of tools, reasoning with the
+ * signatures of its provider, and streaming pass both ways. Usage is what the model reports.
  *
- * Failures are typed: those of HTTP by status and body as in every other protocol, `retry-after` included, so that retries, other routes
- * and the breaker work on them; a missing key, an unknown model and an answer that cannot be read by the kind that the AI SDK names. The
- * model's own retries are none: `generateText` makes them, and it is not called. Interruption aborts the call.
+ * Failures are typed: those of HTTP by status and body as in every other protocol, `retry-after` included, so that
+ * retries, other routes and the breaker work on them; a missing key, an unknown model and an answer that cannot be read
+ * by the kind that the AI SDK names. The model's own retries are none: `generateText` makes them, and it is not called.
+ * Interruption aborts the call.
  *
  * **Gotchas**
  *
- * The effort of reasoning is a setting of v4 alone: models of v2 and v3 are asked without it, with a warning. A model of another
- * specification fails each call with an `InvalidRequestError` that names both.
+ * The effort of reasoning is a setting of v4 alone: models of v2 and v3 are asked without it, with a warning. A model
+ * of another specification fails each call with an `InvalidRequestError` that names both.
  *
- * Files that the model cannot load from their address must be given as bytes. Sources, and what the provider's own tools did, are not
- * passed on. A warning of the model, such as a setting that it does not know, is logged once.
+ * Files that the model cannot load from their address must be given as bytes. Sources, and what the provider's own
+ * tools did, are not passed on. A warning of the model, such as a setting that it does not know, is logged once.
  *
  * **Example** (An agent on a model of the AI SDK)
  *
@@ -47,7 +48,13 @@
  *
  * Source: `ARCHITECTURE.md` §2.
  */
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart, SharedV4Headers, SharedV4Warning } from "@ai-sdk/provider"
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4StreamPart,
+  SharedV4Headers,
+  SharedV4Warning
+} from "@ai-sdk/provider"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
@@ -68,7 +75,11 @@ export type AiSdkModel = AiSdkVersions.AnyModel
 type ModelEffect<A> = Effect.Effect<A, AiError.AiError>
 
 const makeInvalidRequest = (context: SdkError.Context, description: string): AiError.AiError =>
-  AiError.make({ module: context.module, method: context.method, reason: new AiError.InvalidRequestError({ description }) })
+  AiError.make({
+    module: context.module,
+    method: context.method,
+    reason: new AiError.InvalidRequestError({ description })
+  })
 
 /** The options of the call that a request stands for. */
 const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
@@ -92,7 +103,9 @@ const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
 /** Asks the model; interruption aborts the call. */
 const callModel = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): ModelEffect<A> =>
   // The runtime's secrets are known here, and not in the promise's own callbacks.
-  Effect.mapError(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) => AiSdkFailure.fromAiSdk(error, context))
+  Effect.mapError(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) =>
+    AiSdkFailure.fromAiSdk(error, context)
+  )
 
 const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: ExecuteOptions): Effect.Effect<void> => {
   if (onHeaders === undefined || headers === undefined) return Effect.void
@@ -102,10 +115,22 @@ const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: Exec
 
 /** The provider of what is no model that can be read: each call says so. */
 const makeUnreadableProvider = (given: AiSdkModel, description: string): Service => {
-  const failCall = (method: string) => Effect.fail(AiError.make({ module: "FromAiSdk", method, reason: new AiError.InvalidRequestError({ parameter: "model", description }) }))
+  const failCall = (method: string) =>
+    Effect.fail(
+      AiError.make({
+        module: "FromAiSdk",
+        method,
+        reason: new AiError.InvalidRequestError({ parameter: "model", description })
+      })
+    )
   const { modelId, provider } = Json.readFields(given)
   return {
-    info: { provider: typeof provider === "string" ? provider : "ai-sdk", model: typeof modelId === "string" ? modelId : "unknown", apiMode: "language_model", baseUrl: undefined },
+    info: {
+      provider: typeof provider === "string" ? provider : "ai-sdk",
+      model: typeof modelId === "string" ? modelId : "unknown",
+      apiMode: "language_model",
+      baseUrl: undefined
+    },
     apiMode: "language_model",
     prepare: () => failCall("prepare"),
     execute: () => failCall("execute"),
@@ -120,17 +145,29 @@ export const make = (given: AiSdkModel): Service => {
 }
 
 const makeProvider = (model: LanguageModelV4): Service => {
-  const makeErrorContext = (method: string): SdkError.Context => ({ module: "FromAiSdk", method, url: undefined, model: model.modelId })
+  const makeErrorContext = (method: string): SdkError.Context => ({
+    module: "FromAiSdk",
+    method,
+    url: undefined,
+    model: model.modelId
+  })
   const executing = makeErrorContext("execute")
   const warned = new Set<string>()
 
   const warnOnce = (warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
-    Effect.forEach(warnings.map(Json.toText).filter((text) => !warned.has(text)), (text) => {
-      warned.add(text)
-      return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
-    }, { discard: true })
+    Effect.forEach(
+      warnings.map(Json.toText).filter((text) => !warned.has(text)),
+      (text) => {
+        warned.add(text)
+        return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
+      },
+      { discard: true }
+    )
 
-  const generateWhole = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const generateWhole = Effect.fnUntraced(function* (
+    options: LanguageModelV4CallOptions,
+    execution: ExecuteOptions
+  ): Effect.fn.Return<ModelResponse, AiError.AiError> {
     const result = yield* callModel(() => model.doGenerate(options), executing)
     yield* reportHeaders(result.response?.headers, execution)
     yield* warnOnce(result.warnings)
@@ -138,20 +175,26 @@ const makeProvider = (model: LanguageModelV4): Service => {
     return LanguageModelWire.makeResponse(AiSdkAnswer.toModelAnswer(result))
   })
 
-  const generateStream = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const generateStream = Effect.fnUntraced(function* (
+    options: LanguageModelV4CallOptions,
+    execution: ExecuteOptions
+  ): Effect.fn.Return<ModelResponse, AiError.AiError> {
     const { response, stream } = yield* callModel(() => model.doStream(options), executing)
     yield* reportHeaders(response?.headers, execution)
     const heard = Exchange.collectParts(execution.onPart)
     const piecesOf = AiSdkAnswer.makePieces()
     const reader = stream.getReader()
-    const takePart = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<void, AiError.AiError> {
+    const takePart = Effect.fnUntraced(function* (
+      part: LanguageModelV4StreamPart
+    ): Effect.fn.Return<void, AiError.AiError> {
       if (part.type === "stream-start") return yield* warnOnce(part.warnings)
       if (part.type === "error") return yield* AiSdkFailure.fromAiSdk(part.error, executing)
-      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason)) return yield* SdkError.makeCutStreamError(executing)
+      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
+        return yield* SdkError.makeCutStreamError(executing)
       const pieces = piecesOf(part)
       if (pieces.length > 0) yield* heard.add(pieces)
     })
-    const all = Effect.gen(function*() {
+    const all = Effect.gen(function* () {
       while (heard.sent.overflow() === undefined) {
         const { done, value } = yield* callModel(() => reader.read(), executing)
         if (done) return
@@ -160,7 +203,10 @@ const makeProvider = (model: LanguageModelV4): Service => {
       }
     })
     // A reader that nobody reads any more ends the connection behind it.
-    yield* Effect.ensuring(all, Effect.sync(() => void reader.cancel().catch(() => {})))
+    yield* Effect.ensuring(
+      all,
+      Effect.sync(() => void reader.cancel().catch(() => {}))
+    )
     const answer = heard.sent.result()
     if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.makeCutStreamError(executing)
     return LanguageModelWire.makeResponse(heard.seen().result(), answer)
@@ -175,10 +221,16 @@ const makeProvider = (model: LanguageModelV4): Service => {
         Effect.suspend(() => {
           const abort = new AbortController()
           const signalled = { ...options, abortSignal: abort.signal }
-          return Effect.onError(isStreamed ? generateStream(signalled, execution) : generateWhole(signalled, execution), () => Effect.sync(() => abort.abort()))
-        })),
+          return Effect.onError(
+            isStreamed ? generateStream(signalled, execution) : generateWhole(signalled, execution),
+            () => Effect.sync(() => abort.abort())
+          )
+        })
+      ),
     decode: (raw) =>
-      Effect.mapError(LanguageModelWire.decode(raw), (reason) => AiError.make({ module: "FromAiSdk", method: "decode", reason }))
+      Effect.mapError(LanguageModelWire.decode(raw), (reason) =>
+        AiError.make({ module: "FromAiSdk", method: "decode", reason })
+      )
   }
 }
 

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` where they are asked for,
- * so that middleware can read and rewrite it like every other. The model only speaks: it resolves no tool call, and hands
- * on calls of tools that nobody declared. A raw answer is `{ content }`, the encoded parts of the answer with its `finish`
- * part.
+ * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` where they are asked
+ * for, so that middleware can read and rewrite it like every other. The model only speaks: it resolves no tool call,
+ * and hands on calls of tools that nobody declared. A raw answer is `{ content }`, the encoded parts of the answer with
+ * its `finish` part.
  *
  * **Gotchas**
  *
@@ -57,11 +57,12 @@ const makeError = (method: string, reason: AiError.AiErrorReason): AiError.AiErr
 
 const readRequest = (request: ModelRequest) =>
   Effect.mapError(LanguageModelWire.readRequest(request), (error) =>
-    makeError("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
+    makeError("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` }))
+  )
 
 /** A `LanguageModel` as a provider. */
 export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
-  const generateStream = Effect.fnUntraced(function*(
+  const generateStream = Effect.fnUntraced(function* (
     options: LanguageModelWire.Options,
     onPart: ExecuteOptions["onPart"]
   ): Effect.fn.Return<ModelResponse, AiError.AiError> {
@@ -93,7 +94,10 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
       Effect.flatMap(readRequest(request), (found) =>
         found.stream
           ? generateStream(found.options, options?.onPart)
-          : Effect.map(model.generateText(found.options), ({ content }) => LanguageModelWire.makeResponse(LanguageModelWire.fromParts(content)))),
+          : Effect.map(model.generateText(found.options), ({ content }) =>
+              LanguageModelWire.makeResponse(LanguageModelWire.fromParts(content))
+            )
+      ),
     decode: (raw) => Effect.mapError(LanguageModelWire.decode(raw), (reason) => makeError("decode", reason))
   }
 }

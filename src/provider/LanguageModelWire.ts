@@ -1,7 +1,7 @@
 /**
- * Requests and answers of a foreign `LanguageModel`: a request is `{ prompt, tools, tool_choice }`, encoded, with the way back
- * to the model's options; an answer is its parts in the vocabulary of the runtime. Sources, and what the vendor's own tools
- * did, are left out.
+ * Requests and answers of a foreign `LanguageModel`: a request is `{ prompt, tools, tool_choice }`, encoded, with the
+ * way back to the model's options; an answer is its parts in the vocabulary of the runtime. Sources, and what the
+ * vendor's own tools did, are left out.
  */
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
@@ -25,10 +25,7 @@ const Request = Schema.Struct({
       parameters: Schema.Record(Schema.String, Schema.Unknown)
     })
   ),
-  tool_choice: Schema.Union([
-    Schema.Literals(["auto", "none", "required"]),
-    Schema.Struct({ tool: Schema.String })
-  ]),
+  tool_choice: Schema.Union([Schema.Literals(["auto", "none", "required"]), Schema.Struct({ tool: Schema.String })]),
   stream: Schema.optional(Schema.Boolean),
   response_format: Schema.optional(Schema.Struct({ name: Schema.String, schema: Schema.Unknown })),
   max_output_tokens: Schema.optional(Schema.Int),
@@ -72,12 +69,15 @@ export const prepare = (call: ModelCall): ModelRequest => ({
 })
 
 /** A tool that is only declared. */
-type DeclaredTool = Tool.Dynamic<string, {
-  readonly parameters: JsonSchema.JsonSchema
-  readonly success: typeof Schema.Unknown
-  readonly failure: typeof Schema.Never
-  readonly failureMode: "error"
-}>
+type DeclaredTool = Tool.Dynamic<
+  string,
+  {
+    readonly parameters: JsonSchema.JsonSchema
+    readonly success: typeof Schema.Unknown
+    readonly failure: typeof Schema.Never
+    readonly failureMode: "error"
+  }
+>
 
 const declareTool = ({ name, description, parameters }: Request["tools"][number]): DeclaredTool =>
   Tool.dynamic(name, { parameters, ...(description === "" ? {} : { description }) })
@@ -122,13 +122,13 @@ export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
 })
 
 /** The members of a request, and its messages. */
-export const readMembers = Effect.fnUntraced(function*(request: ModelRequest) {
+export const readMembers = Effect.fnUntraced(function* (request: ModelRequest) {
   const found = yield* decodeRequest(request)
   return { found, messages: yield* Effect.forEach(found.prompt.content, fromWire) }
 })
 
 /** The options that a request stands for, with what makes a model leave its tool calls alone. */
-export const readRequest = Effect.fnUntraced(function*(request: ModelRequest) {
+export const readRequest = Effect.fnUntraced(function* (request: ModelRequest) {
   const { found, messages } = yield* readMembers(request)
   const format = found.response_format
   return {
@@ -185,7 +185,7 @@ const isStreamed = (part: Response.AnyPart): part is StreamPart => {
 }
 
 /** Takes the parts of a stream as they come and gives those that pass. */
-export const makeFilter = (): (parts: ReadonlyArray<Response.AnyPart>) => ReadonlyArray<StreamPart> => {
+export const makeFilter = (): ((parts: ReadonlyArray<Response.AnyPart>) => ReadonlyArray<StreamPart>) => {
   const theirs = new Set<string>()
   return (parts) => {
     const out: Array<StreamPart> = []
@@ -221,9 +221,13 @@ export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): BareAnswer =>
 }
 
 /** The parts of a whole answer, those about it first and last. */
-const toParts = (
-  { finishReason, id, model, parts, usage }: BareAnswer
-): ReadonlyArray<typeof PartSchema.AnswerPart.Type> => [
+const toParts = ({
+  finishReason,
+  id,
+  model,
+  parts,
+  usage
+}: BareAnswer): ReadonlyArray<typeof PartSchema.AnswerPart.Type> => [
   Response.makePart("response-metadata", {
     ...(id === undefined ? {} : { id }),
     ...(model === undefined ? {} : { modelId: model })

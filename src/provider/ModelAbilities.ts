@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * - OpenAI: `minimal` exists on GPT-5 itself, `none` from GPT-5.1 on, `xhigh` from GPT-5.2 and on the largest Codex models.
- *   An effort that a model does not have becomes the nearest that it has.
- * - Claude: the reference names generations one by one (4.6, 4.7); here the version in the id is compared, so that a model
- *   that is younger than this file gets the abilities of the youngest generation that it knows. Other vendors' models behind
- *   this protocol think by a budget, whatever number their names carry.
- * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). No effort asked for, and
- *   models that never think, leave the fields out: the API's default holds.
- * - Output limits: the Messages API wants `max_tokens` in every request, so that every model needs a number; the table is
- *   data, and the longest name that a model id contains wins. Sonnet 4.6 after the seed (`ARCHITECTURE.md` §7, D11).
+ * - OpenAI: `minimal` exists on GPT-5 itself, `none` from GPT-5.1 on, `xhigh` from GPT-5.2 and on the largest Codex
+ *   models. An effort that a model does not have becomes the nearest that it has.
+ * - Claude: the reference names generations one by one (4.6, 4.7); here the version in the id is compared, so that a
+ *   model that is younger than this file gets the abilities of the youngest generation that it knows. Other vendors'
+ *   models behind this protocol think by a budget, whatever number their names carry.
+ * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). No effort asked for,
+ *   and models that never think, leave the fields out: the API's default holds.
+ * - Output limits: the Messages API wants `max_tokens` in every request, so that every model needs a number; the table
+ *   is data, and the longest name that a model id contains wins. Sonnet 4.6 after the seed (`ARCHITECTURE.md` §7, D11).
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
@@ -20,7 +20,8 @@ import type { ReasoningEffort } from "../domain/Model.ts"
 // Efforts of OpenAI
 
 /** Tells whether a model, named without vendor, thinks before it answers. */
-export const isReasoningModel = (model: string): boolean => /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
+export const isReasoningModel = (model: string): boolean =>
+  /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
 
 const parseGeneration = (model: string): number => Number(/^gpt-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
 
@@ -93,7 +94,7 @@ const outputLimits: Readonly<Record<string, number>> = {
   "3-opus": 4_096,
   "3-sonnet": 4_096,
   "3-haiku": 4_096,
-  "minimax": 131_072
+  minimax: 131_072
 }
 
 /** For a model that is not in the outputLimits. */
@@ -105,7 +106,7 @@ const names = Object.keys(outputLimits).sort((a, b) => b.length - a.length)
 export const findOutputLimit = (model: string): number => {
   const id = model.toLowerCase().replaceAll(".", "-")
   const name = names.find((name) => id.includes(name))
-  return name === undefined ? unknownOutputLimit : outputLimits[name] ?? unknownOutputLimit
+  return name === undefined ? unknownOutputLimit : (outputLimits[name] ?? unknownOutputLimit)
 }
 
 /** `tokens`, or what a window of known size leaves: one token less than it holds. */
@@ -149,8 +150,8 @@ export const chooseThinking = (effort: ReasoningEffort | undefined, abilities: C
 }
 
 /**
- * `max_tokens` and the thinking that fits into it. A budget raises the cap so that an answer fits above it; where the window
- * leaves no room for both, there is no thinking.
+ * `max_tokens` and the thinking that fits into it. A budget raises the cap so that an answer fits above it; where the
+ * window leaves no room for both, there is no thinking.
  */
 export const fitThinking = (
   cap: number,

@@ -5,9 +5,9 @@
  *
  * It follows plain instructions with the tools that it is offered: read, list and search files, run a command, write a
  * file, note a todo, hand a task to a subagent, reply with a given text or with what a tool gave. It looks at the
- * conversation alone, so that it can take over at any point of one. With a {@link Scenario.Scenario} it plays that instead.
- * It speaks chat completions: its requests and bodies are those of that protocol, so hooks and middleware see what they
- * always see.
+ * conversation alone, so that it can take over at any point of one. With a {@link Scenario.Scenario} it plays that
+ * instead. It speaks chat completions: its requests and bodies are those of that protocol, so hooks and middleware see
+ * what they always see.
  *
  * All but its name and its notice is loaded when one is made: programs that have a model do not pay for it.
  *
@@ -39,9 +39,9 @@ import type * as ProviderPort from "./Provider.ts"
 
 /** Notice to the user, once, on stderr. */
 export const notice =
-  "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions (read, list, "
-  + "search, run, write, reply exactly) and answers no open questions; run `hermes model`, or set model.provider and "
-  + "model.default in config.yaml"
+  "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions (read, list, " +
+  "search, run, write, reply exactly) and answers no open questions; run `hermes model`, or set model.provider and " +
+  "model.default in config.yaml"
 
 /** Options of the stand-in. */
 export interface Options {

@@ -7,13 +7,13 @@
  * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
  * for OpenAI's own host alone; all others never.
  *
- * An endpoint without a key gets a placeholder, because the SDK insists on one; OpenAI itself does not. Azure wants the key
- * under its own header.
+ * An endpoint without a key gets a placeholder, because the SDK insists on one; OpenAI itself does not. Azure wants the
+ * key under its own header.
  *
  * **Gotchas**
  *
- * The timeout ends the wait for an answer that does not begin, and the reading of one that is not streamed. A stream that
- * goes silent is the matter of whoever reads it.
+ * The timeout ends the wait for an answer that does not begin, and the reading of one that is not streamed. A stream
+ * that goes silent is the matter of whoever reads it.
  */
 import type { OpenAI } from "openai"
 import * as Effect from "effect/Effect"
@@ -71,8 +71,8 @@ type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
 /**
- * The SDK's client. Requests whose body is JSON already differ in nothing else: what the SDK builds for the first one to a path (address,
- * key, headers) is that of all.
+ * The SDK's client. Requests whose body is JSON already differ in nothing else: what the SDK builds for the first one
+ * to a path (address, key, headers) is that of all.
  */
 const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
   // The SDK sends the name of the class as its own.
@@ -81,7 +81,8 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
 
     override async buildRequest(...[options, context]: Parameters<Build>): Promise<Built> {
       const { body, headers, path, query, signal } = options
-      if (headers !== jsonText || typeof body !== "string" || query !== undefined) return super.buildRequest(options, context)
+      if (headers !== jsonText || typeof body !== "string" || query !== undefined)
+        return super.buildRequest(options, context)
       const known = this.#built.get(path)
       if (known !== undefined) return { ...known, req: { ...known.req, body, signal: signal ?? null } }
       const built = await super.buildRequest(options, context)
@@ -90,7 +91,9 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
       return built
     }
 
-    /** The transport watches the caller's signal and the time; the SDK would compose a signal of both for each request. */
+    /**
+     * The transport watches the caller's signal and the time; the SDK would compose a signal of both for each request.
+     */
     override fetchWithTimeout(...[url, init, millis]: Parameters<Send>): Promise<Response> {
       return fetch(url, init, millis)
     }
@@ -103,20 +106,24 @@ const makeClient = (
   key: string,
   fetch: HttpTransport
 ): OpenAI =>
-  withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
-    new (makeClientClass(sdk, fetch))({
-      apiKey: key,
-      baseURL: baseUrl,
-      defaultHeaders: makeHeaders(route, baseUrl, key),
-      defaultQuery: { ...route.query },
-      timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
-      maxRetries: 0,
-      logLevel: "off",
-      fetch
-    }))
+  withoutVariables(
+    "OPENAI_",
+    isOwn(baseUrl) ? ownVariables : [],
+    () =>
+      new (makeClientClass(sdk, fetch))({
+        apiKey: key,
+        baseURL: baseUrl,
+        defaultHeaders: makeHeaders(route, baseUrl, key),
+        defaultQuery: { ...route.query },
+        timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
+        maxRetries: 0,
+        logLevel: "off",
+        fetch
+      })
+  )
 
 /** A client of one route. The scope closes its connections. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
   yield* registerSecrets(route)
@@ -142,12 +149,7 @@ export const make = Effect.fnUntraced(function*(
     // `post` and not the method of the resource: that one walks the whole body to see whether it asks for a stream.
     // A text is sent as it is where its type is named, and would be encoded again elsewhere.
     post: (path, { body, headers, query }, signal) =>
-      client.post<unknown>(path, {
-        body,
-        headers: typeof body === "string" ? jsonText : headers,
-        query,
-        signal
-      })
+      client.post<unknown>(path, { body, headers: typeof body === "string" ? jsonText : headers, query, signal })
   }
 })
 

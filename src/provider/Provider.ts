@@ -5,8 +5,8 @@
  * **Details**
  *
  * `prepare` turns a `ModelCall` into the provider's own request (its "kwargs": chat messages, Responses input,
- * Converse blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a raw
- * body of the provider's `apiMode`, so that a wrapper may answer in the provider's stead.
+ * Converse blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a
+ * raw body of the provider's `apiMode`, so that a wrapper may answer in the provider's stead.
  *
  * **Example** (Provider and protocol)
  *
@@ -34,10 +34,7 @@ export interface Service {
   readonly info: RouteInfo
   readonly apiMode: ApiMode
   readonly prepare: (call: ModelCall) => Effect.Effect<ModelRequest, AiError.AiError>
-  readonly execute: (
-    request: ModelRequest,
-    options?: ExecuteOptions
-  ) => Effect.Effect<ModelResponse, AiError.AiError>
+  readonly execute: (request: ModelRequest, options?: ExecuteOptions) => Effect.Effect<ModelResponse, AiError.AiError>
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
 }
 

@@ -4,10 +4,11 @@
  *
  * **Details**
  *
- * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, what streamed by, and the answer
- * or the error. Nothing secret is written: what `Redaction` knows as a secret is replaced first, and the key of a route is
- * no part of a request. {@link makeProvider} plays a recording in the order in which its requests began. A request has to be
- * the recorded one, compared without secrets; when it is not, the error names the first place where it differs.
+ * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, what streamed by,
+ * and the answer or the error. Nothing secret is written: what `Redaction` knows as a secret is replaced first, and the
+ * key of a route is no part of a request. {@link makeProvider} plays a recording in the order in which its requests
+ * began. A request has to be the recorded one, compared without secrets; when it is not, the error names the first
+ * place where it differs.
  *
  * **Gotchas**
  *
@@ -58,7 +59,8 @@ export type Sink = (line: string) => Effect.Effect<void, PlatformError.PlatformE
 const makeError = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Replay", method: "execute", reason })
 
-const refuseRequest = (description: string): AiError.AiError => makeError(new AiError.InvalidRequestError({ description }))
+const refuseRequest = (description: string): AiError.AiError =>
+  makeError(new AiError.InvalidRequestError({ description }))
 
 const makeWriteError = (error: unknown): AiError.AiError =>
   makeError(
@@ -103,16 +105,19 @@ export const recordProvider = (provider: ProviderPort.Service, sink: Sink): Prov
       const index = count++
       const stream: Array<ReadonlyArray<StreamPart>> = []
       const next = options?.onPart ?? asIs
-      return provider.execute(request, {
-        onPart: (parts) => {
-          stream.push(parts)
-          return next(parts)
-        }
-      }).pipe(
-        Effect.tapError((error) => writeExchange(request, index, stream, { error })),
-        Effect.tap(({ finishReason, id, model, parts, raw, usage }) =>
-          writeExchange(request, index, stream, { response: { parts, finishReason, usage, model, id, raw } }))
-      )
+      return provider
+        .execute(request, {
+          onPart: (parts) => {
+            stream.push(parts)
+            return next(parts)
+          }
+        })
+        .pipe(
+          Effect.tapError((error) => writeExchange(request, index, stream, { error })),
+          Effect.tap(({ finishReason, id, model, parts, raw, usage }) =>
+            writeExchange(request, index, stream, { response: { parts, finishReason, usage, model, id, raw } })
+          )
+        )
     })
 
   return { ...provider, execute }
@@ -127,7 +132,7 @@ const reportDifference = (recorded: Recording.Exchange, request: unknown, number
   )
 }
 
-const playExchange = Effect.fnUntraced(function*(
+const playExchange = Effect.fnUntraced(function* (
   exchange: Recording.Exchange,
   onPart: OnPart | undefined
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
@@ -146,7 +151,7 @@ const playExchange = Effect.fnUntraced(function*(
 })
 
 const readExchanges = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Exchange>, ConfigError> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const exchanges: Array<Recording.Exchange> = []
     let number = 0
     for (const line of lines) {
@@ -207,13 +212,16 @@ const loadProtocol = async (route: Route.Route): Promise<Protocol> => {
 export const openProtocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => loadProtocol(route))
 
 /** A provider that plays a recording from its first exchange on. */
-export const makeProvider = Effect.fn("Replay.provider")(function*(
+export const makeProvider = Effect.fn("Replay.provider")(function* (
   lines: Iterable<string>
 ): Effect.fn.Return<ProviderPort.Service, ConfigError> {
   const exchanges = yield* Effect.fromResult(readExchanges(lines))
   const [first] = exchanges
   if (first === undefined) {
-    return yield* new ConfigError({ path: "recording", message: "the recording is empty: record at least one exchange" })
+    return yield* new ConfigError({
+      path: "recording",
+      message: "the recording is empty: record at least one exchange"
+    })
   }
   const route: Route.Route = first.route
   const { decode, prepare } = yield* openProtocol(route)
@@ -228,12 +236,18 @@ export const makeProvider = Effect.fn("Replay.provider")(function*(
         const exchange = exchanges[played]
         if (exchange === undefined) {
           const many = exchanges.length === 1 ? "1 exchange" : `${exchanges.length} exchanges`
-          return Effect.fail(refuseRequest(`the recording is exhausted: it has ${many} and was asked for request ${number}`))
+          return Effect.fail(
+            refuseRequest(`the recording is exhausted: it has ${many} and was asked for request ${number}`)
+          )
         }
         const canonical = Recording.toCanonicalRequest(request)
-        if (Recording.hashRequest(canonical) !== exchange.hash) return Effect.fail(reportDifference(exchange, canonical, number))
+        if (Recording.hashRequest(canonical) !== exchange.hash)
+          return Effect.fail(reportDifference(exchange, canonical, number))
         played = number
-        return playExchange(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
+        return playExchange(
+          exchange,
+          request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined
+        )
       }),
     decode
   }
@@ -244,16 +258,21 @@ export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigErro
   Layer.effect(Provider, makeProvider(lines))
 
 /**
- * Appends lines to a file that its owner alone can read, as the session database. Fails at once, before anything is asked,
- * where the file cannot be written.
+ * Appends lines to a file that its owner alone can read, as the session database. Fails at once, before anything is
+ * asked, where the file cannot be written.
  */
-export const toFile = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Sink, ConfigError, FileSystem.FileSystem> {
+export const toFile = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<Sink, ConfigError, FileSystem.FileSystem> {
   const files = yield* FileSystem.FileSystem
   const appendText = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
   yield* appendText("").pipe(
     // The mode counts for a new file only; one that was there keeps its own until here.
     Effect.andThen(files.chmod(path, 0o600)),
-    Effect.mapError((error) => new ConfigError({ path, message: `the recording cannot be written to ${path}: ${describeReason(error)}` }))
+    Effect.mapError(
+      (error) =>
+        new ConfigError({ path, message: `the recording cannot be written to ${path}: ${describeReason(error)}` })
+    )
   )
   return (line) => appendText(`${line}\n`)
 })

@@ -1,6 +1,6 @@
 /**
- * A model that says what a test wrote down, in order, and tells what it was asked. For tests of applications and of this
- * runtime: no network, no key, and time only from the `Clock`.
+ * A model that says what a test wrote down, in order, and tells what it was asked. For tests of applications and of
+ * this runtime: no network, no key, and time only from the `Clock`.
  *
  * **Details**
  *
@@ -119,7 +119,7 @@ const makeErrorContext = (method: string): SdkError.Context => ({
   model: route.model
 })
 
-const readPieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
+const readPieceText = (piece: string | Piece): string => (typeof piece === "string" ? piece : piece.text)
 
 const toCompletionAnswer = (said: Reply, turn: number): Completion.Answer => ({
   text: said.text ?? said.pieces?.map(readPieceText).join(""),
@@ -138,12 +138,11 @@ const makeExhaustedError = (turns: number, turn: number): AiError.AiError =>
     module: "Scripted",
     method: "execute",
     reason: new AiError.InvalidRequestError({
-      description:
-        `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
+      description: `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
     })
   })
 
-const playTurn = Effect.fnUntraced(function*(
+const playTurn = Effect.fnUntraced(function* (
   turn: Turn,
   number: number,
   request: ModelRequest,
@@ -151,20 +150,31 @@ const playTurn = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { said } = turn
   if (said.delay !== undefined) yield* Effect.sleep(said.delay)
-  const body = Completion.makeBody(request, toCompletionAnswer(said, number), { id: `scripted-${number}`, model: route.model })
+  const body = Completion.makeBody(request, toCompletionAnswer(said, number), {
+    id: `scripted-${number}`,
+    model: route.model
+  })
   const response = yield* Completion.decode(body, makeErrorContext("execute"))
   let answer = response
   if (onPart !== undefined && request["stream"] === true) {
     const { pieces = [] } = said
-    const delays = pieces.map((piece) => typeof piece === "string" ? undefined : piece.delay)
-    const parts = Completion.streamResponse(response, pieces.length === 0 ? Completion.splitIntoWords : () => pieces.map(readPieceText))
+    const delays = pieces.map((piece) => (typeof piece === "string" ? undefined : piece.delay))
+    const parts = Completion.streamResponse(
+      response,
+      pieces.length === 0 ? Completion.splitIntoWords : () => pieces.map(readPieceText)
+    )
     const whole = turn.type === "complete"
     const sent = whole ? parts : parts.filter((part) => part.type !== "finish" && part.type !== "text-end")
     let spoken = 0
-    answer = yield* Completion.playBatches(response, sent.map((part) => [part]), onPart, (index) => {
-      const delay = sent[index]?.type === "text-delta" ? delays[spoken++] : undefined
-      return delay === undefined ? Effect.void : Effect.sleep(delay)
-    })
+    answer = yield* Completion.playBatches(
+      response,
+      sent.map((part) => [part]),
+      onPart,
+      (index) => {
+        const delay = sent[index]?.type === "text-delta" ? delays[spoken++] : undefined
+        return delay === undefined ? Effect.void : Effect.sleep(delay)
+      }
+    )
   }
   switch (turn.type) {
     case "complete":
@@ -188,9 +198,8 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
         const number = requests.length
         const turn = turns[number - 1]
         if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
-        return Effect.onInterrupt(
-          playTurn(turn, number, request, options?.onPart),
-          () => Effect.sync(() => void interruptions++)
+        return Effect.onInterrupt(playTurn(turn, number, request, options?.onPart), () =>
+          Effect.sync(() => void interruptions++)
         )
       })
     return {
@@ -217,5 +226,8 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
 
 /** A script as the run's `Provider`, with what it was asked. */
 export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
-  Layer.effectContext(Effect.map(make(turns), ({ inspection, provider }) =>
-    Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))))
+  Layer.effectContext(
+    Effect.map(make(turns), ({ inspection, provider }) =>
+      Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))
+    )
+  )

@@ -41,8 +41,8 @@ interface Failure {
 type GetHeader = (name: string) => string | undefined
 
 /**
- * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so that
- * a wrong clock on this side does not matter; without one, from now. What is past or no number is none.
+ * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so
+ * that a wrong clock on this side does not matter; without one, from now. What is past or no number is none.
  */
 export const readRetryAfter = (get: GetHeader): Duration.Duration | undefined => {
   const millis = Number.parseFloat(get("retry-after-ms") ?? "")
@@ -116,7 +116,10 @@ const readFailure = (input: {
     code,
     type: Json.readWord(fields["type"]) || Json.readWord(Json.readFields(input.body)["type"]),
     param: Json.readWord(fields["param"]) || undefined,
-    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Json.readWord(Json.readFields(input.body)["request_id"]) || undefined),
+    requestId:
+      headers["x-request-id"] ??
+      headers["request-id"] ??
+      (Json.readWord(Json.readFields(input.body)["request_id"]) || undefined),
     retryAfter: readRetryAfter((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
@@ -147,7 +150,9 @@ const rateCode = /rate_limit|throttl|resource_exhausted|too_many_requests/
 const overloadCode = /overloaded|server_error|internal|api_error|unavailable|timeout/
 const modelText = /model/
 
-/** The HTTP status that a failure without one stands for: an error event inside a stream names a code or a type only. */
+/**
+ * The HTTP status that a failure without one stands for: an error event inside a stream names a code or a type only.
+ */
 const inferStatus = (name: string): number | undefined => {
   if (rateCode.test(name)) return 429
   if (/authentication|invalid_api_key/.test(name)) return 401
@@ -162,8 +167,8 @@ const classifyKeyError = (text: string): "ExpiredKey" | "MissingKey" | "InvalidK
   /expired/.test(text)
     ? "ExpiredKey"
     : /(no|missing|without) (api|auth)|(not|n't) provide|must provide|is required/.test(text)
-    ? "MissingKey"
-    : "InvalidKey"
+      ? "MissingKey"
+      : "InvalidKey"
 
 const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReason => {
   const { http, message } = failed
@@ -197,7 +202,9 @@ const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReas
     case 404:
       return modelText.test(`${name} ${text}`)
         ? makeInvalidRequest(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
-        : makeInvalidRequest(`${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`)
+        : makeInvalidRequest(
+            `${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`
+          )
     case 408:
     case 409:
     case 425:
@@ -221,7 +228,10 @@ export const fromBody = (options: Context & { readonly body: unknown; readonly h
   AiError.make({
     module: options.module,
     method: options.method,
-    reason: classifyFailure(readFailure({ status: undefined, body: options.body, headers: options.headers, text: "" }), options)
+    reason: classifyFailure(
+      readFailure({ status: undefined, body: options.body, headers: options.headers, text: "" }),
+      options
+    )
   })
 
 /** An answer that the protocol does not allow. */
@@ -234,16 +244,21 @@ export const makeInvalidResponse = (options: Context & { readonly description: s
       ...(options.body === undefined
         ? {}
         : {
-          http: {
-            body: redactStart(typeof options.body === "string" ? options.body : JSON.stringify(options.body) ?? "", maxBody)
-          }
-        })
+            http: {
+              body: redactStart(
+                typeof options.body === "string" ? options.body : (JSON.stringify(options.body) ?? ""),
+                maxBody
+              )
+            }
+          })
     })
   })
 
 /** Makes the failure of a body that is no answer. */
-export const failInvalidBody = (body: unknown, context: Context) => (description: string): Result.Result<never, AiError.AiError> =>
-  Result.fail(makeInvalidResponse({ ...context, description, body }))
+export const failInvalidBody =
+  (body: unknown, context: Context) =>
+  (description: string): Result.Result<never, AiError.AiError> =>
+    Result.fail(makeInvalidResponse({ ...context, description, body }))
 
 /** A stream that stopped before its end. */
 export const makeCutStreamError = (context: Context): AiError.AiError =>
@@ -267,7 +282,8 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
   // The message of such an error repeats the value, which may be the key.
   if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
     return new AiError.InvalidRequestError({
-      description: "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
+      description:
+        "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
     })
   }
   return makeNetworkReason(error, context.url)
@@ -287,9 +303,10 @@ export const fromSdk = (options: {
   const status = typeof fields["status"] === "number" ? fields["status"] : undefined
   const body = fields["error"]
   const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)
-  const reason = status !== undefined || (body !== undefined && body !== null)
-    ? classifyFailure(readFailure({ status, body, headers: fields["headers"], text }), options)
-    : classifyPlainError(error instanceof Error ? error : new Error(text), options)
+  const reason =
+    status !== undefined || (body !== undefined && body !== null)
+      ? classifyFailure(readFailure({ status, body, headers: fields["headers"], text }), options)
+      : classifyPlainError(error instanceof Error ? error : new Error(text), options)
   return AiError.make({ module: options.module, method: options.method, reason })
 }
 
@@ -341,8 +358,10 @@ const describeNetworkError = (code: string | undefined, name: string, error: Err
     case "EHOSTUNREACH":
       return `there is no way to ${name}: check the network`
     case "ERR_STREAM_SILENT":
-      return `${name} stopped sending in the middle of its answer (${findRootCause(error).message}): `
-        + "raise network.stream_read_timeout_seconds if it needs longer"
+      return (
+        `${name} stopped sending in the middle of its answer (${findRootCause(error).message}): ` +
+        "raise network.stream_read_timeout_seconds if it needs longer"
+      )
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":
       return `${name} does not speak TLS: use http:// in the base URL if that is meant`
@@ -354,7 +373,7 @@ const describeNetworkError = (code: string | undefined, name: string, error: Err
   }
   if (code?.startsWith("HPE_") === true) return `${name} does not answer in HTTP: correct the base URL`
   const { message } = findRootCause(error)
-  return `${name}: ${message === "" ? code ?? "the connection failed" : message}`
+  return `${name}: ${message === "" ? (code ?? "the connection failed") : message}`
 }
 
 const isTimeout = (error: Error): boolean =>
@@ -376,9 +395,10 @@ export const makeNetworkReason = (error: Error, url: string | undefined): AiErro
     reason: "TransportError",
     method: "POST",
     url: stripUrl(url),
-    description: isTimeout(error) && (code === undefined || code === "ETIMEDOUT")
-      ? `${name} did not answer within the request timeout: raise request_timeout_seconds or check the network`
-      : describeNetworkError(code, name, error),
+    description:
+      isTimeout(error) && (code === undefined || code === "ETIMEDOUT")
+        ? `${name} did not answer within the request timeout: raise request_timeout_seconds or check the network`
+        : describeNetworkError(code, name, error),
     cause: findRootCause(error)
   })
 }

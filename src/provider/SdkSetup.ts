@@ -1,12 +1,13 @@
 /**
- * Parts that the clients of the official SDKs share: the transport, the request timeout, and construction apart from the
- * environment.
+ * Parts that the clients of the official SDKs share: the transport, the request timeout, and construction apart from
+ * the environment.
  *
  * **Details**
  *
- * The constructors of the SDKs read variables of their own (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some cannot be
- * turned off by an option, and what they hold would go to whatever host the route names. `withoutVariables` takes them out of
- * the environment while the constructor runs, which is synchronous: no other code sees the environment without them.
+ * The constructors of the SDKs read variables of their own (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some
+ * cannot be turned off by an option, and what they hold would go to whatever host the route names. `withoutVariables`
+ * takes them out of the environment while the constructor runs, which is synchronous: no other code sees the
+ * environment without them.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -29,7 +30,13 @@ export const loadSdk = <Sdk>(
   sdk: () => Promise<Sdk>
 ): Effect.Effect<readonly [Sdk, HttpTransport], ConfigError, Scope.Scope> =>
   Effect.flatMap(
-    Effect.all([OptionalPackage.load(`model ${model} needs the package`, [name], sdk), Effect.promise(() => import("../platform/HttpTransport.ts"))], { concurrency: 2 }),
+    Effect.all(
+      [
+        OptionalPackage.load(`model ${model} needs the package`, [name], sdk),
+        Effect.promise(() => import("../platform/HttpTransport.ts"))
+      ],
+      { concurrency: 2 }
+    ),
     ([sdk, Transport]) =>
       Effect.map(
         Effect.acquireRelease(

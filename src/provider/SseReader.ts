@@ -5,8 +5,8 @@
  * **Details**
  *
  * Lines may end in LF, CRLF or CR and be cut anywhere, within a character too; several `data` lines of an event are
- * joined by LF; comments, ids and retry times are skipped, and so are events without data. `[DONE]` ends the stream, and
- * so does the end of the body, which completes an event whose blank line is missing.
+ * joined by LF; comments, ids and retry times are skipped, and so are events without data. `[DONE]` ends the stream,
+ * and so does the end of the body, which completes an event whose blank line is missing.
  *
  * **Gotchas**
  *
@@ -127,9 +127,10 @@ class Reader implements SseReader {
       if (this.#restBytes > maxEventBytes) throw tooLarge()
       return noEvents
     }
-    const whole = this.#rest.length === 0
-      ? Buffer.from(chunk.buffer, chunk.byteOffset, end)
-      : Buffer.concat([...this.#rest, chunk.subarray(0, end)])
+    const whole =
+      this.#rest.length === 0
+        ? Buffer.from(chunk.buffer, chunk.byteOffset, end)
+        : Buffer.concat([...this.#rest, chunk.subarray(0, end)])
     this.#rest = end === chunk.length ? [] : [chunk.subarray(end)]
     this.#restBytes = chunk.length - end
     return this.#lines(whole)

@@ -1,6 +1,6 @@
 /**
- * Parts that the readers of streamed answers share: the shape of a state machine from events to parts, and the parts that are
- * made for each piece of an answer.
+ * Parts that the readers of streamed answers share: the shape of a state machine from events to parts, and the parts
+ * that are made for each piece of an answer.
  */
 import type * as AiError from "effect/ai/AiError"
 import type { ContentPart, StreamPart } from "../domain/Model.ts"
@@ -13,8 +13,8 @@ export interface StreamMachine {
   /** The stream is over, by its own last event if `finished`: the parts that were still open, and `finish`. */
   readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
   /**
-   * True once the protocol's own last event was read, so that nothing more need be waited for. Absent where only the end of
-   * the body is the end.
+   * True once the protocol's own last event was read, so that nothing more need be waited for. Absent where only the
+   * end of the body is the end.
    */
   readonly over?: () => boolean
   /** The failure of the stream; the parts before it have been given out. */

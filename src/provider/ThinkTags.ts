@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * It reads text in pieces, so that a tag may be cut anywhere; only the piece of a possible tag is held back. An opening tag
- * counts at the beginning of the text or of a line, a closing one anywhere after it. A block that never ends is reasoning
- * to the end; a closing tag at the beginning of a line without an opening one is dropped, and so is white space after a
- * block.
+ * It reads text in pieces, so that a tag may be cut anywhere; only the piece of a possible tag is held back. An opening
+ * tag counts at the beginning of the text or of a line, a closing one anywhere after it. A block that never ends is
+ * reasoning to the end; a closing tag at the beginning of a line without an opening one is dropped, and so is white
+ * space after a block.
  *
  * **Gotchas**
  *

@@ -1,11 +1,11 @@
 /**
- * A provider as the `LanguageModel` of `effect/ai`: `generateText`, `streamText`, `generateObject` and toolkits work on it
- * as on any other.
+ * A provider as the `LanguageModel` of `effect/ai`: `generateText`, `streamText`, `generateObject` and toolkits work on
+ * it as on any other.
  *
  * **Gotchas**
  *
- * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded by Schema
- * on its way, which is why the loop of a run talks to the provider itself.
+ * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded by
+ * Schema on its way, which is why the loop of a run talks to the provider itself.
  *
  * **Example** (Asking a provider without an agent)
  *
@@ -52,7 +52,7 @@ const definitionOf = memoize((tool: Tool.Any): ToolDefinition => ({
 }))
 
 /** The same array for the same tools, so that providers make their wire form once. */
-const makeDefinitions = (): (tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<ToolDefinition> => {
+const makeDefinitions = (): ((tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<ToolDefinition>) => {
   let last: ReadonlyArray<ToolDefinition> = []
   return (tools) => {
     const found = tools.map(definitionOf)
@@ -62,11 +62,7 @@ const makeDefinitions = (): (tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<To
 }
 
 const toToolChoice = (choice: LanguageModel.ProviderOptions["toolChoice"]): ToolChoice =>
-  typeof choice === "string"
-    ? choice
-    : "tool" in choice
-    ? { tool: choice.tool }
-    : choice.mode ?? "auto"
+  typeof choice === "string" ? choice : "tool" in choice ? { tool: choice.tool } : (choice.mode ?? "auto")
 
 const makeError = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "ToLanguageModel", method, reason })
@@ -75,24 +71,29 @@ const toResponseFormat = (
   format: LanguageModel.ProviderOptions["responseFormat"],
   { defaultCodecTransformer }: typeof LanguageModel
 ): Effect.Effect<ModelCall["responseFormat"], AiError.AiError> =>
-  format.type === "text" ? Effect.succeed(format) : Effect.try({
-    try: () => ({
-      type: "json" as const,
-      name: format.objectName,
-      schema: defaultCodecTransformer(format.schema).jsonSchema
-    }),
-    catch: (error) =>
-      makeError(
-        "generateObject",
-        new AiError.UnsupportedSchemaError({ description: error instanceof Error ? error.message : String(error) })
-      )
-  })
+  format.type === "text"
+    ? Effect.succeed(format)
+    : Effect.try({
+        try: () => ({
+          type: "json" as const,
+          name: format.objectName,
+          schema: defaultCodecTransformer(format.schema).jsonSchema
+        }),
+        catch: (error) =>
+          makeError(
+            "generateObject",
+            new AiError.UnsupportedSchemaError({ description: error instanceof Error ? error.message : String(error) })
+          )
+      })
 
 const encodeStream = Schema.encodeSync(Schema.Array(PartSchema.StreamPart))
 
-const makeWithModule = (module: typeof LanguageModel, provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
+const makeWithModule = (
+  module: typeof LanguageModel,
+  provider: ProviderPort.Service
+): Effect.Effect<LanguageModel.LanguageModel> => {
   const definitionsOf = makeDefinitions()
-  const prepareRequest = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
+  const prepareRequest = Effect.fnUntraced(function* (options: LanguageModel.ProviderOptions, stream: boolean) {
     const vendors = options.tools.find(Tool.isProviderDefined)
     if (vendors !== undefined) {
       return yield* makeError(
@@ -119,7 +120,7 @@ const makeWithModule = (module: typeof LanguageModel, provider: ProviderPort.Ser
       ),
     streamText: (options) =>
       Stream.callback<Response.StreamPartEncoded, AiError.AiError>((queue) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           let streamed = false
           const offerParts = (parts: ReadonlyArray<StreamPart>) => Queue.offerAll(queue, encodeStream(parts))
           const response = yield* provider.execute(yield* prepareRequest(options, true), {
@@ -137,12 +138,17 @@ const makeWithModule = (module: typeof LanguageModel, provider: ProviderPort.Ser
 
 /** A provider as a `LanguageModel`. */
 export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> =>
-  Effect.flatMap(Effect.promise(() => import("effect/ai/LanguageModel")), (module) => makeWithModule(module, provider))
+  Effect.flatMap(
+    Effect.promise(() => import("effect/ai/LanguageModel")),
+    (module) => makeWithModule(module, provider)
+  )
 
 /** The service by its key: its module is loaded with the first model that is made. */
-const Model: Context.Service<LanguageModel.LanguageModel, LanguageModel.LanguageModel> = Context.Service<LanguageModel.LanguageModel>(
-  "effect/ai/LanguageModel"
-)
+const Model: Context.Service<LanguageModel.LanguageModel, LanguageModel.LanguageModel> =
+  Context.Service<LanguageModel.LanguageModel>("effect/ai/LanguageModel")
 
 /** The run's `Provider` as a `LanguageModel`. */
-export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(Model, Effect.flatMap(Provider, make))
+export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(
+  Model,
+  Effect.flatMap(Provider, make)
+)

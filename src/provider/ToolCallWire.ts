@@ -4,11 +4,11 @@
  * **Details**
  *
  * The text of arguments is canonical, compact with sorted keys, so that the same history is always the same bytes for a
- * prompt cache. Arguments that were no JSON are sent back as `{}`: many endpoints parse the arguments of the history and
- * would refuse every later request; the model reads in the result of the call what was wrong with them.
+ * prompt cache. Arguments that were no JSON are sent back as `{}`: many endpoints parse the arguments of the history
+ * and would refuse every later request; the model reads in the result of the call what was wrong with them.
  *
- * Ids that a server left out or gave twice are derived from the call and never random, so that the same answer always has
- * the same ids.
+ * Ids that a server left out or gave twice are derived from the call and never random, so that the same answer always
+ * has the same ids.
  *
  * Source: `hermes-llm.md` §7.1.
  */
@@ -20,7 +20,9 @@ const sortKeys = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sortKeys)
   if (!Json.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
   return Object.fromEntries(
-    Object.keys(value).sort().map((key) => [key, sortKeys(value[key])])
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sortKeys(value[key])])
   )
 }
 
@@ -29,7 +31,8 @@ export const toText = (params: unknown): string =>
   typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sortKeys(params))
 
 /** Arguments as an API sends them: text, or an object where the server has parsed them already. */
-export const fromWire = (value: unknown): unknown => typeof value === "string" ? Assembler.parseParams(value) : value ?? {}
+export const fromWire = (value: unknown): unknown =>
+  typeof value === "string" ? Assembler.parseParams(value) : (value ?? {})
 
 /** A piece of the text of arguments, from a stream. */
 export const toPieceText = (value: unknown): string =>

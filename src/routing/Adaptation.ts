@@ -1,16 +1,16 @@
 /**
- * Other forms of a call, for endpoints that cannot take it as it is. What an endpoint cannot take is remembered with its
- * route, so it is found out once.
+ * Other forms of a call, for endpoints that cannot take it as it is. What an endpoint cannot take is remembered with
+ * its route, so it is found out once.
  *
  * **Details**
  *
- * An image that is too large is scaled (`ImageScaling`), once; one that cannot be made to fit is replaced by a note where the
- * user gave it, and not sent where the model made it. An image that is named by its address stays as it is.
+ * An image that is too large is scaled (`ImageScaling`), once; one that cannot be made to fit is replaced by a note
+ * where the user gave it, and not sent where the model made it. An image that is named by its address stays as it is.
  *
- * Parameters that an endpoint may refuse and that a call can do without are read from the refusal: providers name them in a field
- * of the error (`param`, `loc`) or in its words. Names that are needed for an answer (`model`, `messages`, `tools`, `stream`) are
- * never taken away. The output limit of chat completions has two names: where one is refused, the other one is tried before the
- * limit is left out.
+ * Parameters that an endpoint may refuse and that a call can do without are read from the refusal: providers name them
+ * in a field of the error (`param`, `loc`) or in its words. Names that are needed for an answer (`model`, `messages`,
+ * `tools`, `stream`) are never taken away. The output limit of chat completions has two names: where one is refused,
+ * the other one is tried before the limit is left out.
  *
  * Source: `hermes-llm.md` §4.1, §15.5, §16.5 (2, 5).
  */
@@ -42,10 +42,11 @@ const removeReasoning = (call: ModelCall): ModelCall =>
   mapMessages(call, (message) =>
     message.role === "assistant" && message.content.some((part) => part.type === "reasoning")
       ? Prompt.assistantMessage({
-        content: message.content.filter((part) => part.type !== "reasoning"),
-        options: message.options
-      })
-      : message)
+          content: message.content.filter((part) => part.type !== "reasoning"),
+          options: message.options
+        })
+      : message
+  )
 
 /** A schema without `pattern` and `format`, which stay where they are names of properties. */
 const stripPatterns = (schema: unknown, isProperties: boolean): unknown => {
@@ -61,7 +62,8 @@ const stripPatterns = (schema: unknown, isProperties: boolean): unknown => {
 
 const plainTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<ToolDefinition> =>
   // `stripPatterns` makes an object schema of an object schema.
-  tools.map((tool) => ({ ...tool, parameters: stripPatterns(tool.parameters, false) as ToolDefinition["parameters"] })))
+  tools.map((tool) => ({ ...tool, parameters: stripPatterns(tool.parameters, false) as ToolDefinition["parameters"] }))
+)
 
 const removePatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
 
@@ -80,11 +82,17 @@ export const applyChanges = (call: ModelCall, wanted: ReadonlySet<Change>): Mode
   return adapted
 }
 
-/** Bounds that every known provider takes: 4 MB as they are sent, in base64, and no side that is longer than where many are sent. */
+/**
+ * Bounds that every known provider takes: 4 MB as they are sent, in base64, and no side that is longer than where many
+ * are sent.
+ */
 const bounds: Bounds = { bytes: 3 * 1024 * 1024, side: 2_000 }
 
 const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
-  part.type === "file" && "mediaType" in part && typeof part.mediaType === "string" && part.mediaType.startsWith("image/")
+  part.type === "file" &&
+  "mediaType" in part &&
+  typeof part.mediaType === "string" &&
+  part.mediaType.startsWith("image/")
 
 const describeOmittedImage = (part: Prompt.FilePart): Prompt.TextPart =>
   Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model cannot take it]` })
@@ -104,13 +112,17 @@ const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Me
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
     ? Prompt.userMessage({
-      content: message.content.map((part) => isImage(part) ? fitted.get(part) ?? describeOmittedImage(part) : part),
-      options: message.options
-    })
+        content: message.content.map((part) =>
+          isImage(part) ? (fitted.get(part) ?? describeOmittedImage(part)) : part
+        ),
+        options: message.options
+      })
     : Prompt.assistantMessage({
-      content: message.content.map((part) => isImage(part) ? fitted.get(part) : part).filter((part) => part !== undefined),
-      options: message.options
-    })
+        content: message.content
+          .map((part) => (isImage(part) ? fitted.get(part) : part))
+          .filter((part) => part !== undefined),
+        options: message.options
+      })
 }
 
 const collectImages = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
@@ -123,10 +135,10 @@ const removeImages = (message: Prompt.Message): Prompt.Message => replaceImages(
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
 /**
- * Returns the call with images that every provider takes. The same message becomes the same one, so that each is scaled once;
- * `refused` is told, once for a call, when images cannot be scaled here.
+ * Returns the call with images that every provider takes. The same message becomes the same one, so that each is scaled
+ * once; `refused` is told, once for a call, when images cannot be scaled here.
  */
-export const scaleImages = Effect.fnUntraced(function*(
+export const scaleImages = Effect.fnUntraced(function* (
   call: ModelCall,
   refused: (error: NoImageLibrary) => Effect.Effect<void>
 ): Effect.fn.Return<ModelCall> {
@@ -134,19 +146,24 @@ export const scaleImages = Effect.fnUntraced(function*(
   let lacking: NoImageLibrary | undefined
 
   /** The same image within the bounds; undefined where there is no such. */
-  const fitImage = Effect.fnUntraced(function*(part: Prompt.FilePart) {
+  const fitImage = Effect.fnUntraced(function* (part: Prompt.FilePart) {
     const bytes = readImageBytes(part)
     if (bytes === undefined) return part
     const smaller = yield* Effect.catch(scale(bytes, bounds), (error) => Effect.sync(() => void (lacking = error)))
     if (smaller === undefined) return bytes.byteLength > bounds.bytes ? undefined : part
-    return smaller.data === bytes ? part : Prompt.filePart({ ...smaller, fileName: part.fileName, options: part.options })
+    return smaller.data === bytes
+      ? part
+      : Prompt.filePart({ ...smaller, fileName: part.fileName, options: part.options })
   })
 
-  const scaleMessageImages = Effect.fnUntraced(function*(message: Prompt.Message) {
+  const scaleMessageImages = Effect.fnUntraced(function* (message: Prompt.Message) {
     const images = collectImages(message)
     const before = images.length === 0 ? message : known.get(message)
     if (before !== undefined) return before
-    const made = replaceImages(message, new Map(yield* Effect.forEach(images, (part) => Effect.map(fitImage(part), (to) => [part, to] as const))))
+    const made = replaceImages(
+      message,
+      new Map(yield* Effect.forEach(images, (part) => Effect.map(fitImage(part), (to) => [part, to] as const)))
+    )
     known.set(message, made)
     return made
   })
@@ -192,12 +209,28 @@ const optional = [
 ] as const
 
 /** Words of English that are parameters too: they count only in quotes or where a field names them. */
-const ambiguous: ReadonlySet<string> = new Set(["reasoning", "stop", "store", "include", "metadata", "user", "provider", "tags", "options", "think", "thinking", "seed"])
+const ambiguous: ReadonlySet<string> = new Set([
+  "reasoning",
+  "stop",
+  "store",
+  "include",
+  "metadata",
+  "user",
+  "provider",
+  "tags",
+  "options",
+  "think",
+  "thinking",
+  "seed"
+])
 
 const makeParameterPattern = (name: string): RegExp =>
   new RegExp(ambiguous.has(name) ? `['"\`]${name}['"\`]` : `(?<![\\w-])${name}(?![\\w-])`, "i")
 
-const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = optional.map((name) => [name, makeParameterPattern(name)])
+const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = optional.map((name) => [
+  name,
+  makeParameterPattern(name)
+])
 
 const optionalNames: ReadonlySet<string> = new Set(optional)
 
@@ -220,7 +253,9 @@ const nested = ["extra_body", "inferenceConfig"]
 
 /** Returns whether a request has the parameter. */
 const isIn = (request: ModelRequest, name: string): boolean =>
-  [request, ...nested.map((place) => request[place])].some((fields) => Json.isFields(fields) && Object.hasOwn(fields, name))
+  [request, ...nested.map((place) => request[place])].some(
+    (fields) => Json.isFields(fields) && Object.hasOwn(fields, name)
+  )
 
 /** Needed in every request of the protocol. */
 const needed: Partial<Readonly<Record<ApiMode, ReadonlySet<string>>>> = { anthropic_messages: new Set(["max_tokens"]) }
@@ -230,10 +265,17 @@ const otherName: Readonly<Record<string, string>> = {
   max_completion_tokens: "max_tokens"
 }
 
-/** Finds the remedy for a refused parameter of a request: its other name, or undefined to leave it out. Null for nothing. */
+/**
+ * Finds the remedy for a refused parameter of a request: its other name, or undefined to leave it out. Null for
+ * nothing.
+ */
 export const findParameterRemedy = (
   name: string,
-  { apiMode, changes, request }: { readonly apiMode: ApiMode; readonly changes: ParameterChanges; readonly request: ModelRequest }
+  {
+    apiMode,
+    changes,
+    request
+  }: { readonly apiMode: ApiMode; readonly changes: ParameterChanges; readonly request: ModelRequest }
 ): string | undefined | null => {
   if (needed[apiMode]?.has(name) === true || !isIn(request, name)) return null
   const other = apiMode === "chat_completions" ? otherName[name] : undefined
@@ -241,7 +283,10 @@ export const findParameterRemedy = (
   return other === undefined || changes.has(other) ? undefined : other
 }
 
-const applyParameterChanges = (fields: Readonly<Record<string, unknown>>, changes: ParameterChanges): Readonly<Record<string, unknown>> => {
+const applyParameterChanges = (
+  fields: Readonly<Record<string, unknown>>,
+  changes: ParameterChanges
+): Readonly<Record<string, unknown>> => {
   if (!Object.keys(fields).some((name) => changes.has(name))) return fields
   const out: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {

@@ -37,7 +37,14 @@ import * as Adaptation from "./Adaptation.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import { decideOnFailure, findProviderFailure, emitNotice, readClock, type Progress, type RouteCallState } from "./RouteCallState.ts"
+import {
+  decideOnFailure,
+  findProviderFailure,
+  emitNotice,
+  readClock,
+  type Progress,
+  type RouteCallState
+} from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** An attempt whose request is ready to be sent. */
@@ -56,7 +63,14 @@ interface RecordedAttempt {
 
 /** Members of a request that are messages or tools, in every protocol: the record names them by reference. */
 const named: ReadonlySet<string> = new Set([
-  "messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "extra_headers"
+  "messages",
+  "input",
+  "system",
+  "instructions",
+  "tools",
+  "toolConfig",
+  "prompt",
+  "extra_headers"
 ])
 
 const selectParameters = (request: ModelRequest): Record<string, unknown> => {
@@ -65,7 +79,8 @@ const selectParameters = (request: ModelRequest): Record<string, unknown> => {
     const value = request[name]
     if (value === undefined || named.has(name)) continue
     // A member of any name stays data.
-    if (name === "__proto__") Object.defineProperty(parameters, name, { value, enumerable: true, configurable: true, writable: true })
+    if (name === "__proto__")
+      Object.defineProperty(parameters, name, { value, enumerable: true, configurable: true, writable: true })
     else parameters[name] = value
   }
   return parameters
@@ -80,7 +95,9 @@ const makeStartRecord = (
   { session_id, tool_call_id }: Ids
 ): RecordEvent => {
   const { call, context } = state.question
-  const { info: { baseUrl, model, provider: name } } = provider
+  const {
+    info: { baseUrl, model, provider: name }
+  } = provider
   const tools = recorder.offered(call.tools)
   const task = sideTask.exec(context.platform)?.[1]
   return {
@@ -114,7 +131,10 @@ const toAnswerPart = (part: ContentPart): AnswerPart => {
 
 const describeFailure = (state: RouteCallState, cause: Cause.Cause<unknown>) => {
   const thrown = Cause.squash(cause)
-  const own = { type: thrown instanceof Error ? thrown.name : "Error", message: thrown instanceof Error ? thrown.message : String(thrown) }
+  const own = {
+    type: thrown instanceof Error ? thrown.name : "Error",
+    message: thrown instanceof Error ? thrown.message : String(thrown)
+  }
   const error = findProviderFailure(cause)
   if (error === undefined) return own
   const { reason, retryable } = decideOnFailure(state, error)
@@ -138,7 +158,11 @@ const assembleStreamedParts = ({ parts }: Progress): ReadonlyArray<AnswerPart> =
   return assembler.result().parts.map(toAnswerPart)
 }
 
-const makeEndRecord = ({ progress, state }: RecordedAttempt, apiRequestId: string, exit: Exit.Exit<ModelResponse, unknown>): RecordEvent => {
+const makeEndRecord = (
+  { progress, state }: RecordedAttempt,
+  apiRequestId: string,
+  exit: Exit.Exit<ModelResponse, unknown>
+): RecordEvent => {
   const common = { _tag: "AttemptEnded", apiRequestId, ...includeDefined("firstPartAt", progress.firstPartAt) } as const
   if (Exit.isFailure(exit)) {
     const interrupted = Cause.hasInterrupts(exit.cause)
@@ -166,14 +190,19 @@ const makeEndRecord = ({ progress, state }: RecordedAttempt, apiRequestId: strin
 }
 
 /** Runs an attempt whose request is ready, and writes both ends of it to the record of its run. */
-const recordAttempt = <E, R>(sent: RecordedAttempt, execution: Effect.Effect<ModelResponse, E, R>): Effect.Effect<ModelResponse, E, R> =>
+const recordAttempt = <E, R>(
+  sent: RecordedAttempt,
+  execution: Effect.Effect<ModelResponse, E, R>
+): Effect.Effect<ModelResponse, E, R> =>
   Effect.withFiber((fiber) => {
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
     recorder.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
-    return Effect.onExit(execution, (exit) => Effect.sync(() => recorder.write(makeEndRecord(sent, apiRequestId, exit))))
+    return Effect.onExit(execution, (exit) =>
+      Effect.sync(() => recorder.write(makeEndRecord(sent, apiRequestId, exit)))
+    )
   })
 
 /** An attempt as its events describe it. */
@@ -227,32 +256,34 @@ const readMaxTokens = (request: ModelRequest): number | null => {
     if (isTokens(value)) return value
   }
   const inference = request["inferenceConfig"]
-  const converse = typeof inference === "object" && inference !== null && "maxTokens" in inference
-    ? inference.maxTokens
-    : undefined
+  const converse =
+    typeof inference === "object" && inference !== null && "maxTokens" in inference ? inference.maxTokens : undefined
   return isTokens(converse) ? converse : null
 }
 
 /** The opening event. */
-const makeOpeningEvent = (sent: SentAttempt): PairedEvents.Event<"pre_api_request"> => ["pre_api_request", () => {
-  const messages = readRequestMessages(sent)
-  const { tools } = sent.request
-  // Written for those who ask for it: it grows with the history.
-  let characters: number | undefined
-  const countCharacters = (): number => characters ??= Json.toText(sent.request).length
-  return {
-    ...buildCommonFields(sent),
-    user_message: sent.state.question.userMessage,
-    conversation_history: sent.state.question.call.messages,
-    request_messages: messages,
-    message_count: messages.length,
-    tool_count: isList(tools) ? tools.length : 0,
-    approx_input_tokens: () => Math.ceil(countCharacters() / 4),
-    request_char_count: countCharacters,
-    max_tokens: readMaxTokens(sent.request),
-    request: () => ApiPayload.toRequestFields(sent.request)
+const makeOpeningEvent = (sent: SentAttempt): PairedEvents.Event<"pre_api_request"> => [
+  "pre_api_request",
+  () => {
+    const messages = readRequestMessages(sent)
+    const { tools } = sent.request
+    // Written for those who ask for it: it grows with the history.
+    let characters: number | undefined
+    const countCharacters = (): number => (characters ??= Json.toText(sent.request).length)
+    return {
+      ...buildCommonFields(sent),
+      user_message: sent.state.question.userMessage,
+      conversation_history: sent.state.question.call.messages,
+      request_messages: messages,
+      message_count: messages.length,
+      tool_count: isList(tools) ? tools.length : 0,
+      approx_input_tokens: () => Math.ceil(countCharacters() / 4),
+      request_char_count: countCharacters,
+      max_tokens: readMaxTokens(sent.request),
+      request: () => ApiPayload.toRequestFields(sent.request)
+    }
   }
-}]
+]
 
 const readStatus = (error: unknown): number | null => {
   if (!AiError.isAiError(error) || !("http" in error.reason)) return null
@@ -260,7 +291,10 @@ const readStatus = (error: unknown): number | null => {
 }
 
 /** Reason of a failure, and whether the same route may still answer. */
-const classifyFailure = ({ state }: SentAttempt, cause: Cause.Cause<unknown>): { readonly reason: string; readonly retryable: boolean } => {
+const classifyFailure = (
+  { state }: SentAttempt,
+  cause: Cause.Cause<unknown>
+): { readonly reason: string; readonly retryable: boolean } => {
   if (Cause.hasInterrupts(cause)) return { reason: "interrupted", retryable: false }
   const error = findProviderFailure(cause)
   if (error === undefined) return { reason: "middleware", retryable: false }
@@ -287,14 +321,19 @@ const makeClosingEvent = (
   exit: Exit.Exit<ModelResponse, unknown>
 ): PairedEvents.Event<"post_api_request" | "api_request_error"> =>
   Exit.isSuccess(exit)
-    ? ["post_api_request", () => ({
-      ...buildCommonFields(sent),
-      ...measureTiming(sent),
-      ...ApiPayload.makeLazyAnswerFields(exit.value),
-      ...Cost.toWire(Cost.toSpent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
-      message_count: readRequestMessages(sent).length,
-      request: () => ApiPayload.toRequestFields(sent.request)
-    })]
+    ? [
+        "post_api_request",
+        () => ({
+          ...buildCommonFields(sent),
+          ...measureTiming(sent),
+          ...ApiPayload.makeLazyAnswerFields(exit.value),
+          ...Cost.toWire(
+            Cost.toSpent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))
+          ),
+          message_count: readRequestMessages(sent).length,
+          request: () => ApiPayload.toRequestFields(sent.request)
+        })
+      ]
     : ["api_request_error", () => buildErrorFields(sent, exit.cause)]
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
@@ -312,32 +351,48 @@ const makeSelfInterruption = (method: string): AiError.AiError =>
     reason: new AiError.UnknownError({ description: new Interruption.SelfInterrupted("the provider").message })
   })
 
-/** Prepares the request in the form that the route is known to take; `delivered` is the part of the answer that was read. */
-const prepareRequest = (state: RouteCallState, provider: Provider, delivered: string): Effect.Effect<ModelRequest, AiError.AiError> => {
-  const { known: { window }, log, outputCap, question, route } = state
+/**
+ * Prepares the request in the form that the route is known to take; `delivered` is the part of the answer that was
+ * read.
+ */
+const prepareRequest = (
+  state: RouteCallState,
+  provider: Provider,
+  delivered: string
+): Effect.Effect<ModelRequest, AiError.AiError> => {
+  const {
+    known: { window },
+    log,
+    outputCap,
+    question,
+    route
+  } = state
   const changes = state.changes.size === 0 ? route.changes : new Set([...route.changes, ...state.changes])
   const prepareAdapted = (asked: ModelCall) => {
     const call = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
     return provider.prepare({
       ...call,
-      ...(outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap ? {} : { maxOutputTokens: outputCap }),
+      ...(outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap
+        ? {}
+        : { maxOutputTokens: outputCap }),
       contextWindow: window.tokens,
       messages: History.toSendableMessages(call.messages, Route.abilities(provider.info))
     })
   }
   const asked = delivered === "" ? question.call : PartialAnswer.makeContinuationCall(question.call, delivered)
-  const prepared = changes.has("with_smaller_images") && !changes.has("without_images")
-    ? Effect.flatMap(Adaptation.scaleImages(asked, ({ message }) => emitNotice(state, message)), prepareAdapted)
-    : prepareAdapted(asked)
-  return Effect.map(
-    Interruption.contain(() => makeSelfInterruption("prepare"))(prepared),
-    (prepared) => {
-      const request = route.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, route.parameters)
-      state.request = request
-      log.outputTokens = readMaxTokens(request) ?? undefined
-      return request
-    }
-  )
+  const prepared =
+    changes.has("with_smaller_images") && !changes.has("without_images")
+      ? Effect.flatMap(
+          Adaptation.scaleImages(asked, ({ message }) => emitNotice(state, message)),
+          prepareAdapted
+        )
+      : prepareAdapted(asked)
+  return Effect.map(Interruption.contain(() => makeSelfInterruption("prepare"))(prepared), (prepared) => {
+    const request = route.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, route.parameters)
+    state.request = request
+    log.outputTokens = readMaxTokens(request) ?? undefined
+    return request
+  })
 }
 
 const makeContextBuilder = (
@@ -345,7 +400,7 @@ const makeContextBuilder = (
   provider: Provider,
   retryCount: number,
   originalRequest: ModelRequest
-): (trace: ReadonlyArray<TraceEntry>) => LlmContext => {
+): ((trace: ReadonlyArray<TraceEntry>) => LlmContext) => {
   const base = {
     sessionId: context.sessionId,
     taskId: context.taskId,
@@ -364,7 +419,7 @@ const makeContextBuilder = (
   return (trace) => ({ ...base, trace })
 }
 
-const runIntercepted = Effect.fnUntraced(function*(
+const runIntercepted = Effect.fnUntraced(function* (
   state: RouteCallState,
   provider: Provider,
   number: number,
@@ -372,7 +427,10 @@ const runIntercepted = Effect.fnUntraced(function*(
   prepared: ModelRequest,
   execute: Provider["execute"]
 ) {
-  const { interceptors: { hooks, stack }, question } = state
+  const {
+    interceptors: { hooks, stack },
+    question
+  } = state
   const contextWith = makeContextBuilder(state, provider, number, prepared)
   // A veto or a closed failure is told as the end of the attempt.
   const rewritten = yield* Effect.result(Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith))
@@ -381,26 +439,29 @@ const runIntercepted = Effect.fnUntraced(function*(
   const continues = question.delivered?.text().length ?? 0
   const execution = recordAttempt(
     { state, provider, number, progress, prepared, payload, continues },
-    Result.isFailure(rewritten) ? Effect.fail(rewritten.failure) : Chain.provideServices(
-      stack.llmServices,
-      stack.faults,
-      () => context,
-      Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
-        state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call)))(payload, question.options)
-    )
+    Result.isFailure(rewritten)
+      ? Effect.fail(rewritten.failure)
+      : Chain.provideServices(
+          stack.llmServices,
+          stack.faults,
+          () => context,
+          Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
+            state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call))
+          )(payload, question.options)
+        )
   )
   if (!isHeard(hooks)) return yield* execution
   const { clock } = state
   const sent: SentAttempt = { state, context, request: payload, progress, startedAt: readClock(state), clock }
   return yield* execution.pipe(
-    PairedEvents.bracket(hooks, {
-      open: makeOpeningEvent(sent),
-      close: (exit) => makeClosingEvent(sent, exit)
-    })
+    PairedEvents.bracket(hooks, { open: makeOpeningEvent(sent), close: (exit) => makeClosingEvent(sent, exit) })
   )
 })
 
-/** Retries and fallbacks are decided on the failure of the provider itself; a translation waits until nothing is left to be tried. */
+/**
+ * Retries and fallbacks are decided on the failure of the provider itself; a translation waits until nothing is left to
+ * be tried.
+ */
 const restoreProviderFailure = <E>(
   { log }: RouteCallState,
   execution: Effect.Effect<ModelResponse, AiError.AiError | E>
@@ -413,27 +474,54 @@ const restoreProviderFailure = <E>(
   })
 
 /**
- * Makes one attempt with an open provider. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known where the
- * stack was made, and their requirements are provided there.
+ * Makes one attempt with an open provider. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known
+ * where the stack was made, and their requirements are provided there.
  */
-export const runAttempt = <E>(state: RouteCallState, provider: Provider): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-  const { interceptors: { hooks, stack }, known, log, question } = state
+export const runAttempt = <E>(
+  state: RouteCallState,
+  provider: Provider
+): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const {
+    interceptors: { hooks, stack },
+    known,
+    log,
+    question
+  } = state
   const number = log.count++
   const delivered = question.delivered?.text() ?? ""
   const progress = StreamTimeout.beginProgress()
   state.progress = progress
-  const watched = StreamTimeout.executeWatched(provider, progress, (get) => Effect.sync(() => RateLimitGate.readHeaders(state, get)))
+  const watched = StreamTimeout.executeWatched(provider, progress, (get) =>
+    Effect.sync(() => RateLimitGate.readHeaders(state, get))
+  )
   // A provider that interrupts itself has failed; only the run is interrupted.
   const execute: Provider["execute"] = (request, options) =>
-    StreamTimeout.limitSilence(state, provider, progress, Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options)))
+    StreamTimeout.limitSilence(
+      state,
+      provider,
+      progress,
+      Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options))
+    )
   const response = Effect.flatMap(prepareRequest(state, provider, delivered), (request) =>
     stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
       ? recordAttempt(
-        { state, provider, number, progress, prepared: request, payload: request, continues: delivered.length },
-        Chain.provideServices(stack.llmServices, stack.faults, () => makeContextBuilder(state, provider, number, request)([]), execute(request, question.options))
-      )
-      // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-      : restoreProviderFailure(state, runIntercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>))
+          { state, provider, number, progress, prepared: request, payload: request, continues: delivered.length },
+          Chain.provideServices(
+            stack.llmServices,
+            stack.faults,
+            () => makeContextBuilder(state, provider, number, request)([]),
+            execute(request, question.options)
+          )
+        )
+      : // The chain erases the types of its wrappers; the stack's maker states them as `E`.
+        restoreProviderFailure(
+          state,
+          runIntercepted(state, provider, number, progress, request, execute) as Effect.Effect<
+            ModelResponse,
+            AiError.AiError | E
+          >
+        )
+  )
   return Effect.map(response, (response) => ({
     response: delivered === "" ? response : PartialAnswer.prependText(response, delivered),
     route: provider.info,

@@ -1,22 +1,22 @@
 /**
- * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is chosen
- * task by task (`TaskRoutes`).
+ * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is
+ * chosen task by task (`TaskRoutes`).
  *
  * **Details**
  *
- * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it, under
- * the session it belongs to. It is told by `platform`, `auxiliary:<task>`, and by a `turn_id` that is the run's with
- * `:<task>:<number>` behind it, so that its request ids are its own. `wrap_model_call` is not run: it wraps the steps of
- * a run, and what it does there (compaction, failover) may itself ask for a side task.
+ * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it,
+ * under the session it belongs to. It is told by `platform`, `auxiliary:<task>`, and by a `turn_id` that is the run's
+ * with `:<task>:<number>` behind it, so that its request ids are its own. `wrap_model_call` is not run: it wraps the
+ * steps of a run, and what it does there (compaction, failover) may itself ask for a side task.
  *
- * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an explicit
- * one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the run and the session
- * that it works for (`agent/Budget`).
+ * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an
+ * explicit one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the
+ * run and the session that it works for (`agent/Budget`).
  *
  * **Gotchas**
  *
- * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may be
- * left undone is the caller's to decide.
+ * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may
+ * be left undone is the caller's to decide.
  *
  * **Example** (A title for a conversation)
  *
@@ -145,8 +145,10 @@ export interface Options {
 const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
 
 const readAnswerText = ({ parts }: ModelResponse): string => {
-  const said = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
-  return said.trim() === "" ? parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n\n") : said
+  const said = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
+  return said.trim() === ""
+    ? parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n\n")
+    : said
 }
 
 const money = /credits|insufficient funds|can only afford|billing|payment required/
@@ -183,7 +185,10 @@ const makeTimeoutError = (label: string, task: string, seconds: number): AiError
 
 const makeNoProviderError = (task: string): ConfigError => {
   const path = `auxiliary.${task}.provider`
-  return new ConfigError({ path, message: `No provider for the task "${task}". Set ${path}, or an API key such as OPENROUTER_API_KEY` })
+  return new ConfigError({
+    path,
+    message: `No provider for the task "${task}". Set ${path}, or an API key such as OPENROUTER_API_KEY`
+  })
 }
 
 /** Makes the service; `E` as in `ModelRouter.call`. */
@@ -198,7 +203,7 @@ export const make = <E = never>(options: Options): Service<E> => {
     return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
   }
 
-  const world: Effect.Effect<TaskRoutes.TaskSurroundings> = Effect.gen(function*() {
+  const world: Effect.Effect<TaskRoutes.TaskSurroundings> = Effect.gen(function* () {
     const keys = new Map<string, TaskRoutes.PoolKey>()
     for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
       const key = yield* findPoolKey(provider)
@@ -224,7 +229,11 @@ export const make = <E = never>(options: Options): Service<E> => {
     apiCallCount: 1
   })
 
-  const askRoute = (task: string, { label, route }: TaskRoutes.Candidate, given: TaskRequest): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const askRoute = (
+    task: string,
+    { label, route }: TaskRoutes.Candidate,
+    given: TaskRequest
+  ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
     const call: ModelCall = {
       messages: given.messages,
       tools: given.tools ?? [],
@@ -237,11 +246,22 @@ export const make = <E = never>(options: Options): Service<E> => {
       compact: given.compact,
       conversationId: given.conversationId
     }
-    const question: Question = { call, route, context: makeCallContext(task, given), userMessage: "", options: undefined }
+    const question: Question = {
+      call,
+      route,
+      context: makeCallContext(task, given),
+      userMessage: "",
+      options: undefined
+    }
     const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
-    return router.call<E>(interceptors, question).pipe(
-      Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(makeTimeoutError(label, task, timeout)) })
-    )
+    return router
+      .call<E>(interceptors, question)
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: `${timeout} seconds`,
+          orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
+        })
+      )
   }
 
   const askInTurn = (
@@ -268,24 +288,31 @@ export const make = <E = never>(options: Options): Service<E> => {
 
   return {
     // An answer that came is paid for, whoever stops waiting for it: nothing comes between the two.
-    call: (task, given) => Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
-      const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) => askInTurn(task, choice, given))
-      const answer = yield* restore(asked)
-      const usage = Usage.fromResponse(answer.response.usage)
-      const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
-      const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
-      used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
-      if (options.account !== undefined) yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
-      if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
-      return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
-    })),
+    call: (task, given) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) =>
+            askInTurn(task, choice, given)
+          )
+          const answer = yield* restore(asked)
+          const usage = Usage.fromResponse(answer.response.usage)
+          const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
+          const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+          used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
+          if (options.account !== undefined)
+            yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
+          if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+          return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
+        })
+      ),
     resolve: (task, overrides = {}) =>
       Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>
         first === undefined
           ? Effect.succeed(undefined)
           : first.route === undefined
-          ? router.primary
-          : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })),
+            ? router.primary
+            : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })
+      ),
     used: Effect.sync(() => new Map(used))
   }
 }

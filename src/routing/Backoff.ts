@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The n-th wait is `min(base * 2^(n-1), cap)` plus up to half of that by chance, so that many who failed together do not
- * come back together. A time that the provider asks for is waited out, up to `longestRetryAfter`, plus up to a quarter of it
- * and five seconds at most, for the same reason. The chance is that of the fiber's `Random`.
+ * The n-th wait is `min(base * 2^(n-1), cap)` plus up to half of that by chance, so that many who failed together do
+ * not come back together. A time that the provider asks for is waited out, up to `longestRetryAfter`, plus up to a
+ * quarter of it and five seconds at most, for the same reason. The chance is that of the fiber's `Random`.
  *
  * The seed has one pair for everything, 5 s and 120 s, and it is the default (`ARCHITECTURE.md` §7, D4).
  *
@@ -37,7 +37,11 @@ const addJitter = (asked: Duration.Duration): Effect.Effect<Duration.Duration> =
   })
 
 /** The wait after the `failed`-th failure (from 1), where the provider asked for `asked` or for nothing. */
-export const computeWait = (limits: Limits, failed: number, asked: Duration.Duration | undefined): Effect.Effect<Duration.Duration> => {
+export const computeWait = (
+  limits: Limits,
+  failed: number,
+  asked: Duration.Duration | undefined
+): Effect.Effect<Duration.Duration> => {
   if (asked !== undefined) return addJitter(asked)
   const grown = Duration.times(Duration.fromInputUnsafe(limits.base), 2 ** Math.min(failed - 1, 30))
   const least = Duration.min(grown, Duration.fromInputUnsafe(limits.cap))

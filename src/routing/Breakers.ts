@@ -1,11 +1,11 @@
 /**
- * Circuit breakers, one for each key (a route), so that a provider that is down is not asked by everybody again and again.
- * For callers who have another route to go to: an open circuit is a failure to decide upon, not a wait.
+ * Circuit breakers, one for each key (a route), so that a provider that is down is not asked by everybody again and
+ * again. For callers who have another route to go to: an open circuit is a failure to decide upon, not a wait.
  *
  * **Details**
  *
- * The caller says which outcomes count. After a few failures in a row the circuit opens for a while; then one call is let
- * through as a probe, and its end decides, while all others are still rejected. Outcomes that do not count, and
+ * The caller says which outcomes count. After a few failures in a row the circuit opens for a while; then one call is
+ * let through as a probe, and its end decides, while all others are still rejected. Outcomes that do not count, and
  * interruption, change nothing.
  *
  * Source: `nexau.md` §2 (threshold and recovery time), `hermes-llm.md` §17; the state machine is effect's.
@@ -60,16 +60,20 @@ export const make = ({ failures, openFor }: Policy): Breakers => {
   )
   return {
     guard: (key, call, judge) =>
-      breaker.execute(call, {
-        key,
-        classify: (exit) => outcomes[Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) ? "ignored" : judge(exit)]
-      }).pipe(
-        // Any other failure is the call's own.
-        Effect.mapError((error) =>
-          error instanceof CircuitBreaker.CircuitBreakerError
-            ? new Rejected()
-            : error as Exclude<typeof error, CircuitBreaker.CircuitBreakerError>)
-      ),
+      breaker
+        .execute(call, {
+          key,
+          classify: (exit) =>
+            outcomes[Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) ? "ignored" : judge(exit)]
+        })
+        .pipe(
+          // Any other failure is the call's own.
+          Effect.mapError((error) =>
+            error instanceof CircuitBreaker.CircuitBreakerError
+              ? new Rejected()
+              : (error as Exclude<typeof error, CircuitBreaker.CircuitBreakerError>)
+          )
+        ),
     state: (key) =>
       Effect.match(breaker.state(key), { onFailure: () => "Closed" as const, onSuccess: ({ _tag }) => _tag })
   }

@@ -29,7 +29,8 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
 })
 
 /** Estimated tokens of the messages. */
-export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number => Math.ceil(characters(messages).count / 4)
+export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
+  Math.ceil(characters(messages).count / 4)
 
 /** Situation for the classification of a failed call to a model that holds `window` tokens. */
 export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>

@@ -5,14 +5,14 @@
  * **Details**
  *
  * The window is the first of: `model.context_length` or that of a named endpoint; what a refusal taught
- * (`ContextWindow`); the endpoint's own list of models, for endpoints that nobody knows and for those on this machine; the
- * lists of OpenRouter and Nous; the family's in the table; 128 000. A model that is in none of them gets safe defaults (it
- * takes tools, sees no images, has no price) and one notice.
+ * (`ContextWindow`); the endpoint's own list of models, for endpoints that nobody knows and for those on this machine;
+ * the lists of OpenRouter and Nous; the family's in the table; 128 000. A model that is in none of them gets safe
+ * defaults (it takes tools, sees no images, has no price) and one notice.
  *
  * **Gotchas**
  *
- * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not asked;
- * its windows are in the table.
+ * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not
+ * asked; its windows are in the table.
  *
  * **Example** (How much of a window is left)
  *
@@ -43,7 +43,14 @@ import { Settings, type Values } from "../config/Settings.ts"
 import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import * as ModelAbilities from "../provider/ModelAbilities.ts"
-import { type CallFacts, Catalogue, type ModelFacts, type RouteIdentity, type Service, type Window } from "./CataloguePort.ts"
+import {
+  type CallFacts,
+  Catalogue,
+  type ModelFacts,
+  type RouteIdentity,
+  type Service,
+  type Window
+} from "./CataloguePort.ts"
 import * as EndpointMemory from "./catalogue/EndpointMemory.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
@@ -96,7 +103,10 @@ const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefin
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
   const probing = ContextWindow.makeLearntWindows(windows)
   const noticed = new Set<string>()
-  const memory = new WeakMap<RouteIdentity, { readonly until: number; readonly late: number; readonly known: CallFacts }>()
+  const memory = new WeakMap<
+    RouteIdentity,
+    { readonly until: number; readonly late: number; readonly known: CallFacts }
+  >()
   /** Answers of local servers, which must not be asked before each call. */
   const local = new Map<string, ModelLists.ServedWindow | undefined>()
 
@@ -104,7 +114,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
 
   const hasOwnEndpoint = (route: RouteIdentity): boolean => {
     const { host } = Detection.parseAddress(route.baseUrl)
-    return host !== "" && (Directory.findByHost(host) === undefined)
+    return host !== "" && Directory.findByHost(host) === undefined
   }
 
   const findServedWindow = (route: RouteIdentity): Effect.Effect<ModelLists.ServedWindow | undefined> =>
@@ -113,21 +123,30 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       const { baseUrl = "", model } = route
       const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
+      const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
+        Effect.sync(() => local.set(key, found))
+      )
       return askedOf(baseUrl, `window of ${model}`, window)
     })
 
   /** Finds the model in the list of its endpoint, where one is asked at all. */
   const findListing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
-    if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
-    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.stripVendor(model)))
+    if (provider === "openrouter")
+      return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
+    if (provider === "nous")
+      return Effect.map(lists.at(openRouter), (models) =>
+        ModelLists.findBySuffix(models, ModelTables.stripVendor(model))
+      )
     return baseUrl !== undefined && hasOwnEndpoint(route)
-      ? Effect.map(askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)), (models) => models && ModelLists.findModel(models, model))
+      ? Effect.map(
+          askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)),
+          (models) => models && ModelLists.findModel(models, model)
+        )
       : Effect.succeed(undefined)
   }
 
-  const resolveWindow = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Window> {
+  const resolveWindow = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Window> {
     const own = ContextWindow.findConfiguredWindow(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
@@ -137,10 +156,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     if (here !== undefined) return { tokens: here.tokens, source: "local" }
     const listed = yield* findListing(route)
     if (listed?.window !== undefined) {
-      return { tokens: listed.window, source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint" }
+      return {
+        tokens: listed.window,
+        source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint"
+      }
     }
     const family = ModelTables.findFamily(route.model)
-    return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
+    return family === undefined
+      ? { tokens: defaultWindow, source: "default" }
+      : { tokens: family.window, source: "table" }
   })
 
   /** Applies what a refusal taught in this process, which wins over everything. */
@@ -152,20 +176,25 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>
     Effect.map(resolveWindow(route), (window) => applyLearntWindow(route, window))
 
-  const findPrice = (route: RouteIdentity, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+  const findPrice = (
+    route: RouteIdentity,
+    listed: ModelLists.Listed | undefined
+  ): Effect.Effect<Pricing.Pricing | undefined> => {
     switch (Pricing.findBillingMode(route)) {
       case "official_docs_snapshot":
         return Effect.succeed(Pricing.findTabledPrice(route))
       case "official_models_api":
         return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl))
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) =>
+              Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl)
+            )
           : Effect.succeed(Pricing.toListedPrice(listed, route.baseUrl))
       default:
         return Effect.succeed(undefined)
     }
   }
 
-  const collectFacts = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<ModelFacts> {
+  const collectFacts = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<ModelFacts> {
     const listed = yield* findListing(route)
     const family = ModelTables.findFamily(route.model)
     return {
@@ -186,16 +215,21 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     const billing = Pricing.findBillingMode(route)
     const price = billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined
     return {
-      window: family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
+      window:
+        family === undefined
+          ? { tokens: defaultWindow, source: "default" }
+          : { tokens: family.window, source: "table" },
       cost: makeCostFunction(route, price)
     }
   }
 
   const lookUpFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
     Effect.all([resolveWindow(route), findListing(route)]).pipe(
-      Effect.flatMap(([window, listed]) => Effect.map(findPrice(route, listed), (price): CallFacts => {
-        return { window, cost: makeCostFunction(route, price) }
-      })),
+      Effect.flatMap(([window, listed]) =>
+        Effect.map(findPrice(route, listed), (price): CallFacts => {
+          return { window, cost: makeCostFunction(route, price) }
+        })
+      ),
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(readTableFacts(route)) })
     )
 
@@ -208,14 +242,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     Effect.clockWith((clock) => {
       const now = clock.currentTimeMillisUnsafe()
       const found = memory.get(route)
-      if (found !== undefined && now < found.until && found.late === late()) return Effect.succeed(applyLearntFacts(route, found.known))
+      if (found !== undefined && now < found.until && found.late === late())
+        return Effect.succeed(applyLearntFacts(route, found.known))
       return Effect.map(lookUpFacts(route), (fresh) => {
         memory.set(route, { until: now + lifetime, late: late(), known: fresh })
         return applyLearntFacts(route, fresh)
       })
     })
 
-  const makeUnknownWindowNotice = Effect.fnUntraced(function*(route: RouteIdentity) {
+  const makeUnknownWindowNotice = Effect.fnUntraced(function* (route: RouteIdentity) {
     const key = `${route.model}@${route.baseUrl ?? ""}`
     if (noticed.has(key) || route.provider === "offline") return undefined
     const found = (yield* findCallFacts(route)).window
@@ -224,13 +259,20 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
   })
 
-  const extraBody = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
+  const extraBody = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
     const contextLength = ContextWindow.findConfiguredWindow(settings, route)
     const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
-    const found = ollamaNumCtx === undefined
-      ? yield* Effect.timeoutOrElse(findServedWindow(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
-      : undefined
-    return ContextWindow.makeOllamaBody({ ollamaNumCtx, contextLength }, found?.isOllama === true ? found.tokens : undefined)
+    const found =
+      ollamaNumCtx === undefined
+        ? yield* Effect.timeoutOrElse(findServedWindow(route), {
+            duration: patience,
+            orElse: () => Effect.succeed(undefined)
+          })
+        : undefined
+    return ContextWindow.makeOllamaBody(
+      { ollamaNumCtx, contextLength },
+      found?.isOllama === true ? found.tokens : undefined
+    )
   })
 
   return {
@@ -241,7 +283,9 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     facts: collectFacts,
     notice: makeUnknownWindowNotice,
     cost: (route, usage) =>
-      Effect.map(collectFacts(route), ({ price }) => Pricing.estimateCost(usage, price, Pricing.findBillingMode(route))),
+      Effect.map(collectFacts(route), ({ price }) =>
+        Pricing.estimateCost(usage, price, Pricing.findBillingMode(route))
+      ),
     listed: ({ apiKey, baseUrl, provider }) => {
       const at = baseUrl ?? Directory.findProvider(provider)?.baseUrl
       return at === undefined ? Effect.succeed([]) : lists.at(at, apiKey)
@@ -252,11 +296,12 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
 /** Adds the fields that a route's server has to be sent in each request. */
 export const addExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
   Effect.map(catalogue.extraBody(route), (extra) =>
-    extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } })
+    extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } }
+  )
 
 /**
- * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its own
- * models, so it gets no notice of those that are not in them.
+ * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its
+ * own models, so it gets no notice of those that are not in them.
  */
 export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
   ...make({
@@ -269,8 +314,10 @@ export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
   notice: () => Effect.succeed(undefined)
 })
 
-/** The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked. */
-export const makeHome = Effect.fnUntraced(function*(
+/**
+ * The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked.
+ */
+export const makeHome = Effect.fnUntraced(function* (
   directory: string,
   settings: Options["settings"],
   endpoints: EndpointMemory.EndpointMemory
@@ -288,10 +335,10 @@ export const makeHome = Effect.fnUntraced(function*(
 })
 
 /** {@link makeHome} for the settings and the home directory of the surroundings. */
-export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> = Layer
-  .effect(
+export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> =
+  Layer.effect(
     Catalogue,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { root } = yield* Home
       return yield* makeHome(root, yield* Settings, yield* EndpointMemory.openFile(root))
     })

@@ -22,15 +22,24 @@ export interface Window {
 /** The least that an agent can work with. */
 const minimum = 64_000
 
-/** Refuses a window that is too small for an agent, unless the user named it, or a refusal did: then runs have worked with it. */
-export const requireWindow = ({ model }: Pick<Route, "model">, { source, tokens }: Window): Effect.Effect<void, ConfigError> =>
-  source === "config" || source === "learnt" || tokens >= minimum ? Effect.void : Effect.fail(
-    new ConfigError({
-      path: "model.context_length",
-      message: `${model} holds ${tokens} tokens, and an agent needs ${minimum}: choose another model,`
-        + " or set model.context_length if it holds more or this is meant"
-    })
-  )
+/**
+ * Refuses a window that is too small for an agent, unless the user named it, or a refusal did: then runs have worked
+ * with it.
+ */
+export const requireWindow = (
+  { model }: Pick<Route, "model">,
+  { source, tokens }: Window
+): Effect.Effect<void, ConfigError> =>
+  source === "config" || source === "learnt" || tokens >= minimum
+    ? Effect.void
+    : Effect.fail(
+        new ConfigError({
+          path: "model.context_length",
+          message:
+            `${model} holds ${tokens} tokens, and an agent needs ${minimum}: choose another model,` +
+            " or set model.context_length if it holds more or this is meant"
+        })
+      )
 
 /** Facts about a model. */
 export interface ModelFacts extends Abilities {
@@ -48,15 +57,18 @@ export type RouteIdentity = Pick<Route, "provider" | "model" | "baseUrl" | "apiK
 /** Facts that every call on a route needs. */
 export interface CallFacts {
   readonly window: Window
-  /** Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the known price. */
+  /**
+   * Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the
+   * known price.
+   */
   readonly cost: (usage: Usage, reported?: number) => Cost
 }
 
 /** Facts about models, by route. */
 export interface Service {
   /**
-   * {@link CallFacts} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
-   * most, and only while it is not known to say nothing; by a service of models for five.
+   * {@link CallFacts} of a route object, looked up again after a while. A call is held up by an endpoint of its user
+   * for a second at most, and only while it is not known to say nothing; by a service of models for five.
    */
   readonly known: (route: RouteIdentity) => Effect.Effect<CallFacts>
   readonly window: (route: RouteIdentity) => Effect.Effect<Window>

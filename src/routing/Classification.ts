@@ -1,17 +1,18 @@
 /**
- * Classification of a provider's failure: its reason, by ordered rules, and the recoveries from it. Pure: the same failure under
- * the same facts is always decided alike.
+ * Classification of a provider's failure: its reason, by ordered rules, and the recoveries from it. Pure: the same
+ * failure under the same facts is always decided alike.
  *
  * **Details**
  *
- * The first rule that gives a reason wins; a failure that no rule knows is `unknown`, which is tried again and then left to the
- * next route. The order is that of the specification: what only one provider says in its own way, then the HTTP status, then codes,
- * then wordings, then the kind of the connection's end. Where it gives several generations, the later one is taken if it
- * is the safer: an overload that comes as 429 costs no key, a spent quota that comes as 429 is not waited for.
+ * The first rule that gives a reason wins; a failure that no rule knows is `unknown`, which is tried again and then
+ * left to the next route. The order is that of the specification: what only one provider says in its own way, then the
+ * HTTP status, then codes, then wordings, then the kind of the connection's end. Where it gives several generations,
+ * the later one is taken if it is the safer: an overload that comes as 429 costs no key, a spent quota that comes as
+ * 429 is not waited for.
  *
- * Providers say that an answer was to be too long in three ways: how many tokens are available, how long an answer of the model may
- * be, or how the window would have been divided. Of a division it is the output that is at fault as long as the input leaves room
- * for an answer.
+ * Providers say that an answer was to be too long in three ways: how many tokens are available, how long an answer of
+ * the model may be, or how the window would have been divided. Of a division it is the output that is at fault as long
+ * as the input leaves room for an answer.
  *
  * Source: `hermes-llm.md` §11.2, §16.
  */
@@ -49,7 +50,9 @@ const divisions: ReadonlyArray<(text: string) => readonly [input: number, window
     return found === null ? undefined : [parseCount(found[1]), parseCount(found[2])]
   },
   (text) => {
-    const found = /context length is ([\d,]+) tokens.*\(([\d,]+) (?:in the messages|in your prompt|of text input)/.exec(text)
+    const found = /context length is ([\d,]+) tokens.*\(([\d,]+) (?:in the messages|in your prompt|of text input)/.exec(
+      text
+    )
     return found === null ? undefined : [parseCount(found[2]), parseCount(found[1])]
   },
   (text) => {
@@ -66,7 +69,9 @@ const findFirstCount = (patterns: ReadonlyArray<RegExp>, text: string): number |
   return undefined
 }
 
-/** The output limit to ask for instead, from a lower-cased message; undefined when the message is about something else. */
+/**
+ * The output limit to ask for instead, from a lower-cased message; undefined when the message is about something else.
+ */
 export const parseOutputCap = (text: string): number | undefined => {
   const most = findFirstCount(longest, text)
   if (most !== undefined) return most
@@ -88,31 +93,41 @@ interface Rule {
 
 const matchWording = (name: string, family: Patterns.Family, reason: Reason): Rule => ({
   name,
-  judge: ({ text }) => hasWording(family, text) ? reason : undefined
+  judge: ({ text }) => (hasWording(family, text) ? reason : undefined)
 })
 
-const guardRules = (condition: (evidence: Evidence.Evidence) => boolean, rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+const guardRules = (
+  condition: (evidence: Evidence.Evidence) => boolean,
+  rules: ReadonlyArray<Rule>
+): ReadonlyArray<Rule> =>
   rules.map(({ judge, name }) => ({
     name,
-    judge: (evidence, facts) => condition(evidence) ? judge(evidence, facts) : undefined
+    judge: (evidence, facts) => (condition(evidence) ? judge(evidence, facts) : undefined)
   }))
 
-const hasStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence.Evidence): boolean =>
-  status !== undefined && statuses.includes(status)
+const hasStatus =
+  (...statuses: ReadonlyArray<number>) =>
+  ({ status }: Evidence.Evidence): boolean =>
+    status !== undefined && statuses.includes(status)
 
 /** Excludes 5xx from refusals: a server in trouble says anything. */
 const isRefusal = ({ status }: Evidence.Evidence): boolean => status === undefined || status < 500
 
 const matchOutputCap = (name: string): Rule => ({
   name,
-  judge: ({ text }) => parseOutputCap(text) === undefined ? undefined : "output_cap"
+  judge: ({ text }) => (parseOutputCap(text) === undefined ? undefined : "output_cap")
 })
 
 const computeWindowShare = ({ tokens, window }: CallSituation): number =>
   tokens === undefined || window === undefined || window <= 0 ? 0 : tokens / window
 
-const isBeyond = (facts: CallSituation, limits: { readonly share: number; readonly tokens: number; readonly messages: number }) =>
-  computeWindowShare(facts) > limits.share || (facts.tokens ?? 0) > limits.tokens || (facts.messages ?? 0) > limits.messages
+const isBeyond = (
+  facts: CallSituation,
+  limits: { readonly share: number; readonly tokens: number; readonly messages: number }
+) =>
+  computeWindowShare(facts) > limits.share ||
+  (facts.tokens ?? 0) > limits.tokens ||
+  (facts.messages ?? 0) > limits.messages
 
 /** A message that says nothing. */
 const isGeneric = ({ message }: Evidence.Evidence): boolean => message.trim().length < 30
@@ -128,7 +143,8 @@ const own: ReadonlyArray<Rule> = [
   {
     name: "the provider refuses the content",
     judge: (evidence) =>
-      evidence.tag === "ContentPolicyError" || (isRefusal(evidence) && hasWording(Patterns.contentPolicy, evidence.text))
+      evidence.tag === "ContentPolicyError" ||
+      (isRefusal(evidence) && hasWording(Patterns.contentPolicy, evidence.text))
         ? "content_policy_blocked"
         : undefined
   },
@@ -167,12 +183,14 @@ const quotaCodes = /insufficient_quota|billing_not_active|payment_required|insuf
 const ambiguousAt429 = "exceeded your current quota"
 
 const byStatus: ReadonlyArray<Rule> = [
-  { name: "401", judge: ({ status }) => status === 401 ? "auth" : undefined },
-  ...guardRules(hasStatus(402), [{
-    name: "402, and whether time will mend it",
-    judge: ({ text }) =>
-      hasWording(Patterns.usageLimit, text) && hasWording(Patterns.passing, text) ? "rate_limit" : "billing"
-  }]),
+  { name: "401", judge: ({ status }) => (status === 401 ? "auth" : undefined) },
+  ...guardRules(hasStatus(402), [
+    {
+      name: "402, and whether time will mend it",
+      judge: ({ text }) =>
+        hasWording(Patterns.usageLimit, text) && hasWording(Patterns.passing, text) ? "rate_limit" : "billing"
+    }
+  ]),
   ...guardRules(hasStatus(403), [
     matchWording("403, a key that has spent its limit", Patterns.spendingLimit, "billing"),
     matchWording("403, money", Patterns.billing, "billing"),
@@ -190,11 +208,16 @@ const byStatus: ReadonlyArray<Rule> = [
     { name: "413", judge: () => "payload_too_large" }
   ]),
   ...guardRules(hasStatus(429), [
-    { name: "429, a code for a spent quota", judge: ({ code }) => quotaCodes.test(code) ? "billing" : undefined },
+    { name: "429, a code for a spent quota", judge: ({ code }) => (quotaCodes.test(code) ? "billing" : undefined) },
     {
       name: "429, money",
       judge: ({ text }) =>
-        hasWording(Patterns.billing.filter((wording) => wording !== ambiguousAt429), text) ? "billing" : undefined
+        hasWording(
+          Patterns.billing.filter((wording) => wording !== ambiguousAt429),
+          text
+        )
+          ? "billing"
+          : undefined
     },
     matchWording("429, an overload of everybody", Patterns.overload, "overloaded"),
     { name: "429", judge: () => "rate_limit" }
@@ -215,7 +238,11 @@ const byStatus: ReadonlyArray<Rule> = [
     matchWording("400, the model", Patterns.noModel, "model_not_found"),
     matchWording("400, too many requests", Patterns.rateLimit, "rate_limit"),
     matchWording("400, money", Patterns.billing, "billing"),
-    matchWording("400, a key", ["api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"], "auth"),
+    matchWording(
+      "400, a key",
+      ["api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"],
+      "auth"
+    ),
     {
       name: "400 that says nothing, in a large conversation",
       judge: (evidence, facts) =>
@@ -232,27 +259,34 @@ const byStatus: ReadonlyArray<Rule> = [
         ? "context_overflow"
         : undefined
   },
-  { name: "503 or 529", judge: ({ status }) => status === 503 || status === 529 ? "overloaded" : undefined },
-  { name: "5xx", judge: ({ status }) => status !== undefined && status >= 500 ? "server_error" : undefined },
-  { name: "408", judge: ({ status }) => status === 408 ? "timeout" : undefined },
-  ...guardRules(({ status }) => status !== undefined && status >= 300 && status < 500, [
-    matchWording("4xx, an overload", Patterns.overload, "overloaded"),
-    {
-      name: "4xx that is the server's fault",
-      judge: ({ status, tag }) =>
-        status === 409 || status === 425 || tag === "InternalProviderError" ? "server_error" : undefined
-    },
-    { name: "4xx", judge: () => "format_error" }
-  ])
+  { name: "503 or 529", judge: ({ status }) => (status === 503 || status === 529 ? "overloaded" : undefined) },
+  { name: "5xx", judge: ({ status }) => (status !== undefined && status >= 500 ? "server_error" : undefined) },
+  { name: "408", judge: ({ status }) => (status === 408 ? "timeout" : undefined) },
+  ...guardRules(
+    ({ status }) => status !== undefined && status >= 300 && status < 500,
+    [
+      matchWording("4xx, an overload", Patterns.overload, "overloaded"),
+      {
+        name: "4xx that is the server's fault",
+        judge: ({ status, tag }) =>
+          status === 409 || status === 425 || tag === "InternalProviderError" ? "server_error" : undefined
+      },
+      { name: "4xx", judge: () => "format_error" }
+    ]
+  )
 ]
 
 const matchCode = (name: string, pattern: RegExp, reason: Reason): Rule => ({
   name: `code: ${name}`,
-  judge: ({ code }) => pattern.test(code) ? reason : undefined
+  judge: ({ code }) => (pattern.test(code) ? reason : undefined)
 })
 
 const byCode: ReadonlyArray<Rule> = [
-  matchCode("too many requests", /resource_exhausted|throttl|rate_limit|too_many_requests|servicequotaexceeded/, "rate_limit"),
+  matchCode(
+    "too many requests",
+    /resource_exhausted|throttl|rate_limit|too_many_requests|servicequotaexceeded/,
+    "rate_limit"
+  ),
   matchCode("a spent quota", quotaCodes, "billing"),
   matchCode("the model", /model_not_found|model_not_available|invalid_model/, "model_not_found"),
   matchCode("the window", /context_length_exceeded|max_tokens_exceeded|exceed_context_size/, "context_overflow"),
@@ -260,18 +294,21 @@ const byCode: ReadonlyArray<Rule> = [
   matchCode("the key", /authentication_error|permission_error|invalid_api_key/, "auth")
 ]
 
-const transport: ReadonlyArray<Rule> = guardRules((evidence) => evidence.transport, [
-  matchWording("connection: TLS", Patterns.tls, "timeout"),
-  {
-    name: "connection: lost under a conversation that nearly fills the window",
-    judge: ({ text }, facts) =>
-      hasWording(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
-        ? "context_overflow"
-        : undefined
-  },
-  { name: "connection: unreachable", judge: ({ unreachable }) => unreachable ? "timeout" : undefined },
-  { name: "connection", judge: () => "timeout" }
-])
+const transport: ReadonlyArray<Rule> = guardRules(
+  (evidence) => evidence.transport,
+  [
+    matchWording("connection: TLS", Patterns.tls, "timeout"),
+    {
+      name: "connection: lost under a conversation that nearly fills the window",
+      judge: ({ text }, facts) =>
+        hasWording(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
+          ? "context_overflow"
+          : undefined
+    },
+    { name: "connection: unreachable", judge: ({ unreachable }) => (unreachable ? "timeout" : undefined) },
+    { name: "connection", judge: () => "timeout" }
+  ]
+)
 
 const byWording: ReadonlyArray<Rule> = [
   matchWording("wording: a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
@@ -281,7 +318,11 @@ const byWording: ReadonlyArray<Rule> = [
   {
     name: "wording: a limit of usage, and whether time will mend it",
     judge: ({ text }) =>
-      hasWording(Patterns.usageLimit, text) ? hasWording(Patterns.passing, text) ? "rate_limit" : "billing" : undefined
+      hasWording(Patterns.usageLimit, text)
+        ? hasWording(Patterns.passing, text)
+          ? "rate_limit"
+          : "billing"
+        : undefined
   },
   matchWording("wording: an overload", Patterns.overload, "overloaded"),
   matchWording("wording: money", Patterns.billing, "billing"),
@@ -297,11 +338,8 @@ const byWording: ReadonlyArray<Rule> = [
 ]
 
 const byTag: ReadonlyArray<Rule> = [
-  { name: "kind: the server", judge: ({ tag }) => tag === "InternalProviderError" ? "server_error" : undefined },
-  {
-    name: "kind: the request",
-    judge: ({ tag }) => tag === "UnknownError" ? undefined : "format_error"
-  }
+  { name: "kind: the server", judge: ({ tag }) => (tag === "InternalProviderError" ? "server_error" : undefined) },
+  { name: "kind: the request", judge: ({ tag }) => (tag === "UnknownError" ? undefined : "format_error") }
 ]
 
 /** All rules in order. */
@@ -356,7 +394,13 @@ export const classify = (error: AiError.AiError, facts: CallSituation = {}): Dec
   const outputCap = reason === "output_cap" ? parseOutputCap(evidence.text) : undefined
   const { parameters, retryAfter, unreachable } = evidence
   const wrongAddress = Recovery.mayBeAddress.has(reason) ? evidence.wrongAddress : undefined
-  const recoveries = Recovery.listRecoveries(reason, { retryAfter, outputCap, unreachable, parameters, wrongAddress: wrongAddress !== undefined })
+  const recoveries = Recovery.listRecoveries(reason, {
+    retryAfter,
+    outputCap,
+    unreachable,
+    parameters,
+    wrongAddress: wrongAddress !== undefined
+  })
   return {
     reason,
     recoveries,
@@ -373,6 +417,7 @@ export const explainDecision = (error: AiError.AiError, facts: CallSituation = {
   const { message, reason, recoveries, rule, status } = classify(error, facts)
   const said = message === "" ? error.reason._tag : `"${message}"`
   const from = status === undefined ? said : `HTTP ${status}, ${said}`
-  const plan = recoveries.length === 0 ? "give up" : `${recoveries.map(Recovery.describeRecovery).join(", else ")}, else give up`
+  const plan =
+    recoveries.length === 0 ? "give up" : `${recoveries.map(Recovery.describeRecovery).join(", else ")}, else give up`
   return `${reason}: ${from}. Rule: ${rule}. Then: ${plan}.`
 }

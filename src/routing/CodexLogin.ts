@@ -1,17 +1,17 @@
 /**
- * The login that models of a ChatGPT subscription want: by a code that the user types into a browser, and renewed before it
- * ends.
+ * The login that models of a ChatGPT subscription want: by a code that the user types into a browser, and renewed
+ * before it ends.
  *
  * **Details**
  *
  * {@link Service.login} asks for a code, has it shown, and asks at the given pace whether the user has typed it.
- * {@link Service.token} gives the access token, renewed five minutes before its end. Only one renewal runs at a time, and
- * it looks into the store first: a refresh token is good for one use, and another process may have used it.
+ * {@link Service.token} gives the access token, renewed five minutes before its end. Only one renewal runs at a time,
+ * and it looks into the store first: a refresh token is good for one use, and another process may have used it.
  *
  * **Gotchas**
  *
- * The endpoints are those of OpenAI's own command line program; they are not documented as an API, and were not exercised
- * against the real service here.
+ * The endpoints are those of OpenAI's own command line program; they are not documented as an API, and were not
+ * exercised against the real service here.
  *
  * **Example** (Logging in at a terminal)
  *
@@ -99,18 +99,24 @@ export interface Http {
 export const fromHttpClient = (client: HttpClient.HttpClient): Http => {
   const sendRequest = (url: string, body: HttpBody.HttpBody): Effect.Effect<Reply, LoginError> =>
     client.post(url, { body, headers: { accept: "application/json" } }).pipe(
-      Effect.flatMap((response) => Effect.map(response.text, (text) => ({
-        status: response.status,
-        body: Option.getOrUndefined(Json.parse(text))
-      }))),
+      Effect.flatMap((response) =>
+        Effect.map(response.text, (text) => ({
+          status: response.status,
+          body: Option.getOrUndefined(Json.parse(text))
+        }))
+      ),
       Effect.timeout("30 seconds"),
-      Effect.mapError(() =>
-        new LoginError({ message: `${URL.parse(url)?.host ?? url} cannot be reached: check the network, then ${again}` })
+      Effect.mapError(
+        () =>
+          new LoginError({
+            message: `${URL.parse(url)?.host ?? url} cannot be reached: check the network, then ${again}`
+          })
       )
     )
   return {
     json: (url, body) => sendRequest(url, HttpBody.jsonUnsafe(body)),
-    form: (url, body) => sendRequest(url, HttpBody.text(new URLSearchParams(body).toString(), "application/x-www-form-urlencoded"))
+    form: (url, body) =>
+      sendRequest(url, HttpBody.text(new URLSearchParams(body).toString(), "application/x-www-form-urlencoded"))
   }
 }
 
@@ -123,7 +129,9 @@ export interface Invitation {
 /** Login to ChatGPT. */
 export interface Service {
   /** Logs in; `show` tells the user where to type what. */
-  readonly login: (show: (invitation: Invitation) => Effect.Effect<void>) => Effect.Effect<void, LoginError | ConfigError>
+  readonly login: (
+    show: (invitation: Invitation) => Effect.Effect<void>
+  ) => Effect.Effect<void, LoginError | ConfigError>
   readonly logout: Effect.Effect<void, ConfigError>
   /** The access token, renewed if need be; undefined when nobody has logged in. */
   readonly token: Effect.Effect<Redacted.Redacted<string> | undefined, LoginError | ConfigError>
@@ -160,12 +168,19 @@ const readTokenExpiry = (token: string): number | undefined => {
   return typeof end === "number" ? end * 1_000 : undefined
 }
 
-const decodeReply = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: string): Effect.Effect<A, LoginError> =>
+const decodeReply = <A>(
+  schema: Schema.Decoder<A>,
+  { body, status }: Reply,
+  what: string
+): Effect.Effect<A, LoginError> =>
   status === 200
     ? Effect.mapError(
-      Schema.decodeUnknownEffect(schema)(body),
-      () => new LoginError({ message: `the answer to ${what} cannot be read: the login service has changed; update hermes` })
-    )
+        Schema.decodeUnknownEffect(schema)(body),
+        () =>
+          new LoginError({
+            message: `the answer to ${what} cannot be read: the login service has changed; update hermes`
+          })
+      )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
 /** Makes the login. */
@@ -176,7 +191,11 @@ export const make = (
 ): Service => {
   const renewing = Semaphore.makeUnsafe(1)
 
-  const storeTokens = Effect.fnUntraced(function*(reply: Reply, what: string, previous: TokenStore.Tokens | undefined) {
+  const storeTokens = Effect.fnUntraced(function* (
+    reply: Reply,
+    what: string,
+    previous: TokenStore.Tokens | undefined
+  ) {
     const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
     const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
     if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
@@ -193,7 +212,7 @@ export const make = (
     return tokens.access
   })
 
-  const renewTokens = Effect.fnUntraced(function*(tokens: TokenStore.Tokens) {
+  const renewTokens = Effect.fnUntraced(function* (tokens: TokenStore.Tokens) {
     // A refresh token goes to the service that issued it, whichever the settings name now.
     const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : makeEndpoints(tokens.issuer)
     const reply = yield* form(token, {
@@ -210,19 +229,23 @@ export const make = (
       Effect.flatMap(store.get(provider), (latest) =>
         latest === undefined || Redacted.value(latest.refresh) === Redacted.value(tokens.refresh)
           ? Effect.fail(refusal)
-          : Effect.succeed(latest.access)))
+          : Effect.succeed(latest.access)
+      )
+    )
 
   /** The stored token if it is still good, else a new one. `spent` is one that is known to be no good. */
   const getCurrentToken = (spent: string | undefined) =>
-    renewing.withPermit(Effect.gen(function*() {
-      const tokens = yield* store.get(provider)
-      if (tokens === undefined) return undefined
-      const now = yield* Clock.currentTimeMillis
-      const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
-      return isGood ? tokens.access : yield* Effect.uninterruptible(renewOrReadLatest(tokens))
-    }))
+    renewing.withPermit(
+      Effect.gen(function* () {
+        const tokens = yield* store.get(provider)
+        if (tokens === undefined) return undefined
+        const now = yield* Clock.currentTimeMillis
+        const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
+        return isGood ? tokens.access : yield* Effect.uninterruptible(renewOrReadLatest(tokens))
+      })
+    )
 
-  const waitForUser = Effect.fnUntraced(function*({ device_auth_id, interval, user_code }: typeof Code.Type) {
+  const waitForUser = Effect.fnUntraced(function* ({ device_auth_id, interval, user_code }: typeof Code.Type) {
     const pace = Math.max(1, Number(interval ?? 5) || 5)
     while (true) {
       yield* Effect.sleep(`${pace} seconds`)
@@ -233,8 +256,12 @@ export const make = (
   })
 
   return {
-    login: Effect.fn("CodexLogin.login")(function*(show) {
-      const code = yield* decodeReply(Code, yield* json(endpoints.code, { client_id: endpoints.clientId }), "the request for a code")
+    login: Effect.fn("CodexLogin.login")(function* (show) {
+      const code = yield* decodeReply(
+        Code,
+        yield* json(endpoints.code, { client_id: endpoints.clientId }),
+        "the request for a code"
+      )
       yield* show({ page: endpoints.page, code: code.user_code })
       const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
         duration: deadline,
@@ -252,17 +279,20 @@ export const make = (
     logout: store.remove(provider),
     token: getCurrentToken(undefined),
     refresh: Effect.flatMap(store.get(provider), (tokens) =>
-      getCurrentToken(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
-        Effect.flatMap((token) =>
-          token === undefined ? Effect.fail(new LoginError({ message: `not logged in to ChatGPT: ${again}` })) : Effect.succeed(token)
-        ),
-        Effect.mapError(({ message }) =>
-          AiError.make({
-            module: "CodexLogin",
-            method: "refresh",
-            reason: new AiError.AuthenticationError({ kind: "ExpiredKey", description: message })
-          })
-        )
+      getCurrentToken(tokens === undefined ? undefined : Redacted.value(tokens.access))
+    ).pipe(
+      Effect.flatMap((token) =>
+        token === undefined
+          ? Effect.fail(new LoginError({ message: `not logged in to ChatGPT: ${again}` }))
+          : Effect.succeed(token)
+      ),
+      Effect.mapError(({ message }) =>
+        AiError.make({
+          module: "CodexLogin",
+          method: "refresh",
+          reason: new AiError.AuthenticationError({ kind: "ExpiredKey", description: message })
+        })
       )
+    )
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Port by which a run has its conversation made smaller. A layer above provides it; the default can make nothing smaller, and
- * a run that meets it is told so at once, instead of asking in vain.
+ * Port by which a run has its conversation made smaller. A layer above provides it; the default can make nothing
+ * smaller, and a run that meets it is told so at once, instead of asking in vain.
  *
  * **Gotchas**
  *
@@ -45,7 +45,10 @@ export interface Request {
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier" | "threshold" | "manual"
   /** Tokens that the provider counted last; absent before the first answer. */
   readonly tokens?: number | undefined
-  /** Newest exchanges that stay word for word, in place of the engine's own choice; an exchange begins with a message of the user. */
+  /**
+   * Newest exchanges that stay word for word, in place of the engine's own choice; an exchange begins with a message of
+   * the user.
+   */
   readonly keepExchanges?: number | undefined
   /** Subject whose detail is to stay, in the user's words. */
   readonly focus?: string | undefined
@@ -70,4 +73,6 @@ export interface Service {
 export const none: Service = { compact: ({ messages }) => Effect.succeed(messages) }
 
 /** The port; {@link none} by default. */
-export const CompactionPort = Context.Reference<Service>("hermes-effect/routing/CompactionPort", { defaultValue: () => none })
+export const CompactionPort = Context.Reference<Service>("hermes-effect/routing/CompactionPort", {
+  defaultValue: () => none
+})

@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * A key that the user gave for a route comes before those of the provider's pool (`<provider>.api_keys`); a pool's keys are
- * for the provider's own address. What is wrong is an error that names its place; only what wants a key is left out and
- * said, as long as something is left: a fallback without a key, or a primary without one that has a fallback.
+ * A key that the user gave for a route comes before those of the provider's pool (`<provider>.api_keys`); a pool's keys
+ * are for the provider's own address. What is wrong is an error that names its place; only what wants a key is left out
+ * and said, as long as something is left: a fallback without a key, or a primary without one that has a fallback.
  *
- * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may choose
- * what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
+ * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may
+ * choose what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
  *
- * Routes that inherit from the main model (children) are laid over it as one source over another (`RouteStatement`): a child
- * on the same address speaks the same protocol with the same key, one elsewhere has nothing of the main model's.
+ * Routes that inherit from the main model (children) are laid over it as one source over another (`RouteStatement`): a
+ * child on the same address speaks the same protocol with the same key, one elsewhere has nothing of the main model's.
  *
  * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
  */
@@ -52,13 +52,21 @@ export interface Chain {
 export type SectionSettings = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
 /** Variables of a process and of its `.env`, told apart where it matters. */
-export const makeLookup = (environment: Environment["Service"]): RouteKeys.Lookup => (name, source) => {
-  const value = source === undefined ? environment.get(name) : (source === "environment" ? environment.process : environment.file)[name]
-  return value === undefined || value === "" ? undefined : Redacted.make(value)
-}
+export const makeLookup =
+  (environment: Environment["Service"]): RouteKeys.Lookup =>
+  (name, source) => {
+    const value =
+      source === undefined
+        ? environment.get(name)
+        : (source === "environment" ? environment.process : environment.file)[name]
+    return value === undefined || value === "" ? undefined : Redacted.make(value)
+  }
 
 /** Names the sources of a section's address and key. */
-export const describeSources = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
+export const describeSources = (
+  sources: Values["sources"],
+  section: ReadonlyArray<string | number>
+): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
   const level = SettingSources.findLevel(sources, address)
   const namesProvider = level === SettingSources.findLevel(sources, [...section, "provider"])
@@ -80,7 +88,8 @@ const canonical = KnownProviders.canonicalize
 const findByProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
   Object.entries(record).find(([name]) => canonical(name) === canonical(provider))?.[1]
 
-const isKey = (key: Redacted.Redacted<string> | undefined): boolean => key !== undefined && Redacted.value(key).trim() !== ""
+const isKey = (key: Redacted.Redacted<string> | undefined): boolean =>
+  key !== undefined && Redacted.value(key).trim() !== ""
 
 const findPooledKeys = (
   settings: Values,
@@ -88,26 +97,38 @@ const findPooledKeys = (
 ): ReadonlyArray<Redacted.Redacted<string>> | undefined =>
   provider === undefined ? undefined : findByProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
-/** The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside them. */
+/**
+ * The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside
+ * them.
+ */
 const findPoolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
   const isOpen = canonical(provider) === "custom"
   const isBeside = isOpen && addressFrom?.level === SettingSources.findLevel(settings.sources, [provider, "api_keys"])
-  return baseUrl === undefined ? isOpen ? undefined : findPooledKeys(settings, provider) : isBeside ? findPooledKeys(settings, provider) : undefined
+  return baseUrl === undefined
+    ? isOpen
+      ? undefined
+      : findPooledKeys(settings, provider)
+    : isBeside
+      ? findPooledKeys(settings, provider)
+      : undefined
 }
 
 /** Returns whether a route lacks nothing but a key. */
 const wantsKey = ({ path }: ConfigError): boolean =>
   /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && !path.endsWith("BASE_URL")
 
-const explainEmptyPool = (provider: string) => (error: ConfigError): ConfigError =>
-  wantsKey(error)
-    ? new ConfigError({
-      path: `${provider}.api_keys`,
-      message: `${provider}.api_keys has no key in it: add one (without the list: ${error.message})`
-    })
-    : error
+const explainEmptyPool =
+  (provider: string) =>
+  (error: ConfigError): ConfigError =>
+    wantsKey(error)
+      ? new ConfigError({
+          path: `${provider}.api_keys`,
+          message: `${provider}.api_keys has no key in it: add one (without the list: ${error.message})`
+        })
+      : error
 
-const toMillis = (seconds: number | undefined): number | undefined => seconds === undefined ? undefined : seconds * 1000
+const toMillis = (seconds: number | undefined): number | undefined =>
+  seconds === undefined ? undefined : seconds * 1000
 
 /** Of the model, of its provider, of all. What a provider is given for a request holds between bytes too. */
 const addDeadlines = (route: Route, { network, providers }: Values): Route => {
@@ -132,15 +153,20 @@ const readLimits = ({ model, provider }: Route, { network, providers }: Values):
 }
 
 /** Makes the route of a plugin's provider: everything but the name of the model may be absent. */
-const makePluginRoute = ({ brought = [] }: RouteSources, { apiKey, apiMode, baseUrl, model, provider }: SectionSettings): Route | undefined => {
+const makePluginRoute = (
+  { brought = [] }: RouteSources,
+  { apiKey, apiMode, baseUrl, model, provider }: SectionSettings
+): Route | undefined => {
   const source = provider === undefined ? undefined : Directory.findNamed(brought, provider)
-  return source === undefined ? undefined : {
-    provider: source.name,
-    model: model ?? source.name,
-    apiMode: apiMode ?? "chat_completions",
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(apiKey === undefined ? {} : { apiKey })
-  }
+  return source === undefined
+    ? undefined
+    : {
+        provider: source.name,
+        model: model ?? source.name,
+        apiMode: apiMode ?? "chat_completions",
+        ...(baseUrl === undefined ? {} : { baseUrl }),
+        ...(apiKey === undefined ? {} : { apiKey })
+      }
 }
 
 /** The login that may answer at a route: where it was issued. */
@@ -150,16 +176,21 @@ const findLogins = ({ logins }: RouteSources, { baseUrl, provider }: Route): Rea
   return login !== undefined && entry !== undefined && RouteKeys.mayLogIn(entry, baseUrl, login) ? [login] : []
 }
 
-const isRouteKey = (route: Route) => ({ key }: Credential): boolean =>
-  route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
+const isRouteKey =
+  (route: Route) =>
+  ({ key }: Credential): boolean =>
+    route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
 
-const makeUnguardedEntry = (configured: RouteSources, said: SectionSettings): Result.Result<ChainEntry, ConfigError> => {
+const makeUnguardedEntry = (
+  configured: RouteSources,
+  said: SectionSettings
+): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
   const plugged = makePluginRoute(configured, said)
   if (plugged !== undefined) {
     const source = {
-      address: plugged.baseUrl === undefined ? "the plugin's own" : said.addressFrom?.label ?? "model.base_url",
-      key: plugged.apiKey === undefined ? "none" : said.apiKeyAt ?? "model.api_key"
+      address: plugged.baseUrl === undefined ? "the plugin's own" : (said.addressFrom?.label ?? "model.base_url"),
+      key: plugged.apiKey === undefined ? "none" : (said.apiKeyAt ?? "model.api_key")
     }
     return Result.succeed({ route: addDeadlines(plugged, settings), limits: readLimits(plugged, settings), source })
   }
@@ -168,7 +199,9 @@ const makeUnguardedEntry = (configured: RouteSources, said: SectionSettings): Re
   const [first] = pool
   const model = {
     ...said,
-    ...(said.apiKey === undefined && first !== undefined ? { apiKey: first, apiKeyAt: `${said.provider ?? ""}.api_keys` } : {}),
+    ...(said.apiKey === undefined && first !== undefined
+      ? { apiKey: first, apiKeyAt: `${said.provider ?? ""}.api_keys` }
+      : {}),
     customProviders: settings.customProviders,
     otherProviders: configured.brought?.flatMap(({ aliases = [], name }) => [name, ...aliases]),
     logins: configured.logins
@@ -180,7 +213,8 @@ const makeUnguardedEntry = (configured: RouteSources, said: SectionSettings): Re
     const logins = findLogins(configured, route)
     const listed = pool.map((key): Credential => ({ key }))
     const others = [...listed, ...logins]
-    const own = others.length === 0 || route.apiKey === undefined || others.some(isRouteKey(route)) ? [] : [{ key: route.apiKey }]
+    const own =
+      others.length === 0 || route.apiKey === undefined || others.some(isRouteKey(route)) ? [] : [{ key: route.apiKey }]
     return {
       route,
       credentials: [...own, ...others],
@@ -193,7 +227,8 @@ const makeUnguardedEntry = (configured: RouteSources, said: SectionSettings): Re
 
 const makeEntry = (configured: RouteSources, said: SectionSettings): Result.Result<ChainEntry, ConfigError> =>
   Result.flatMap(makeUnguardedEntry(configured, said), (entry) =>
-    Result.map(DerivedSettings.addGuardrail(entry.route, configured.settings), (route) => ({ ...entry, route })))
+    Result.map(DerivedSettings.addGuardrail(entry.route, configured.settings), (route) => ({ ...entry, route }))
+  )
 
 const makePrimaryEntry = (configured: RouteSources): Result.Result<ChainEntry, ConfigError> =>
   makeEntry(configured, makeMainStatement(configured.settings))
@@ -232,7 +267,8 @@ const listAvailableKeys = (lookup: RouteKeys.Lookup): ReadonlyArray<string> => {
     return variable === undefined || name === "custom" ? [] : [{ name, variable }]
   })
   // A variable that several providers read is listed with the first of them.
-  return found.filter(({ variable }, index) => found.findIndex((other) => other.variable === variable) === index)
+  return found
+    .filter(({ variable }, index) => found.findIndex((other) => other.variable === variable) === index)
     .map(({ name, variable }) => `${variable} is set: --provider ${name} --model NAME`)
 }
 
@@ -241,8 +277,8 @@ const asksForStandIn = ({ model }: Values): boolean =>
   canonical(model.provider) === Routes.offline.provider || model.default === Routes.offline.model
 
 /**
- * Returns the error of settings that name neither a model nor the stand-in; undefined for all others. The stand-in answers no questions, so
- * its answer to one that asked for a model looks like a success and is none.
+ * Returns the error of settings that name neither a model nor the stand-in; undefined for all others. The stand-in
+ * answers no questions, so its answer to one that asked for a model looks like a success and is none.
  */
 export const findMissingModel = (configured: RouteSources): ConfigError | undefined => {
   const route = resolvePrimary(configured)
@@ -251,8 +287,9 @@ export const findMissingModel = (configured: RouteSources): ConfigError | undefi
   const keys = listAvailableKeys(makeLookup(configured.environment))
   return new ConfigError({
     path: "model.default",
-    message: "no model is configured: run `hermes model`, or set model.provider and model.default (--provider and --model)"
-      + `${keys.length === 0 ? "" : `; ${keys.join("; ")}`}; --provider offline asks for the built-in stand-in`
+    message:
+      "no model is configured: run `hermes model`, or set model.provider and model.default (--provider and --model)" +
+      `${keys.length === 0 ? "" : `; ${keys.join("; ")}`}; --provider offline asks for the built-in stand-in`
   })
 }
 
@@ -274,8 +311,8 @@ const makeChildStatement = ({ delegation, model, sources }: Values): SectionSett
 
 /**
  * The route that delegated work takes, where the `delegation` section names one of its own. What it does not say is the
- * main model's, as far as it belongs to the same provider and address; one that comes out the same is none, so that parent and
- * children share keys.
+ * main model's, as far as it belongs to the same provider and address; one that comes out the same is none, so that
+ * parent and children share keys.
  */
 export const resolveDelegated = (configured: RouteSources): Result.Result<ChainEntry | undefined, ConfigError> => {
   const statement = makeChildStatement(configured.settings)
@@ -290,19 +327,26 @@ export const resolveDelegated = (configured: RouteSources): Result.Result<ChainE
 }
 
 /** An error of the `model` section as one of another section. */
-export const relocateError = (at: string) => (error: ConfigError): ConfigError => {
-  const renameKeys = (text: string): string =>
-    text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) =>
-      `${at}.${key === "default" ? "model" : key}`)
-  return new ConfigError({ path: renameKeys(error.path), message: renameKeys(error.message) })
-}
+export const relocateError =
+  (at: string) =>
+  (error: ConfigError): ConfigError => {
+    const renameKeys = (text: string): string =>
+      text.replaceAll(
+        /\bmodel\.(provider|base_url|api_key|default)\b/g,
+        (_, key: string) => `${at}.${key === "default" ? "model" : key}`
+      )
+    return new ConfigError({ path: renameKeys(error.path), message: renameKeys(error.message) })
+  }
 
 const resolveFallbacks = (configured: RouteSources) =>
   DerivedSettings.listFallbacks(configured.settings).map((fallback, index) => {
     const { fallbackProviders, sources } = configured.settings
     const isOld = fallbackProviders.length === 0
     const at = isOld ? "fallback_model" : `fallback_providers[${index}]`
-    const said = { ...fallback, ...describeSources(sources, isOld ? ["fallback_model"] : ["fallback_providers", index]) }
+    const said = {
+      ...fallback,
+      ...describeSources(sources, isOld ? ["fallback_model"] : ["fallback_providers", index])
+    }
     return { at, fallback, entry: Result.mapError(makeEntry(configured, said), relocateError(at)) }
   })
 
@@ -312,7 +356,7 @@ const formatRouteName = ({ route }: ChainEntry): string => `${route.provider} ($
 
 /** All of them, in order. */
 export const resolveChain = (configured: RouteSources): Result.Result<Chain, ConfigError> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const found = makePrimaryEntry(configured)
     if (Result.isFailure(found) && !wantsKey(found.failure)) return yield* Result.fail(found.failure)
     const primary = Result.isSuccess(found) ? found.success : undefined
@@ -339,12 +383,15 @@ export const resolveChain = (configured: RouteSources): Result.Result<Chain, Con
     // There is no primary, so this is why.
     if (first === undefined) return yield* Result.map(found, (entry): Chain => ({ entries: [entry], problems }))
     const why = Result.isFailure(found) ? found.failure.message : ""
-    return { entries: [first, ...others], problems: [`${why}; until then ${formatRouteName(first)} answers`, ...problems] }
+    return {
+      entries: [first, ...others],
+      problems: [`${why}; until then ${formatRouteName(first)} answers`, ...problems]
+    }
   })
 
 const explainEntry = ({ route, source }: ChainEntry, role: string): string =>
-  `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; `
-  + `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
+  `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; ` +
+  `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
 
 /** Explains the sources of each route's address and key, and settings that are not used, a line each; never a key. */
 export const explainChain = (
@@ -352,8 +399,8 @@ export const explainChain = (
   [first, ...fallbacks]: Chain["entries"],
   child: ChainEntry | undefined
 ): ReadonlyArray<string> => [
-  ...first.route.provider === Routes.offline.provider ? [] : [explainEntry(first, "model")],
+  ...(first.route.provider === Routes.offline.provider ? [] : [explainEntry(first, "model")]),
   ...fallbacks.map((entry) => explainEntry(entry, "fallback")),
-  ...child === undefined ? [] : [explainEntry(child, "delegation")],
-  ...sources?.unused ?? []
+  ...(child === undefined ? [] : [explainEntry(child, "delegation")]),
+  ...(sources?.unused ?? [])
 ]

@@ -1,14 +1,14 @@
 /**
- * Windows of models, and the tokens that a call takes of them. Windows that were learnt from providers' refusals are kept in
- * `context_length_cache.yaml` of the home directory under `<model>@<base_url>`.
+ * Windows of models, and the tokens that a call takes of them. Windows that were learnt from providers' refusals are
+ * kept in `context_length_cache.yaml` of the home directory under `<model>@<base_url>`.
  *
  * **Details**
  *
  * The size of a call is an estimate without a tokenizer: characters divided by four. Each message is counted once.
  *
  * Only what a provider said itself is written, and only once a call has succeeded with it; a guess stays in memory
- * ({@link LearntWindows}). The file is a flat map, so that people can read and correct it; a line that is no window is passed over. Two
- * processes that write at once lose at most one entry, which the next refusal brings back.
+ * ({@link LearntWindows}). The file is a flat map, so that people can read and correct it; a line that is no window is
+ * passed over. Two processes that write at once lose at most one entry, which the next refusal brings back.
  *
  * Source: `hermes-llm.md` §2.5, §10.1, §10.2, §11.
  */
@@ -74,18 +74,21 @@ export interface LearntWindows {
 export const makeLearntWindows = (windows: ContextWindows): LearntWindows => {
   const memory = new Map<string, LearntWindow>()
   return {
-    window: (route, window) => memory.size === 0 ? window : Math.min(window, memory.get(formatKey(route))?.window ?? window),
+    window: (route, window) =>
+      memory.size === 0 ? window : Math.min(window, memory.get(formatKey(route))?.window ?? window),
     learnt: (route, learnt) => {
       memory.set(formatKey(route), learnt)
     },
     succeeded: (route) =>
-      memory.size === 0 ? Effect.void : Effect.suspend(() => {
-        const key = formatKey(route)
-        const learnt = memory.get(key)
-        if (learnt === undefined || !learnt.stated) return Effect.void
-        memory.set(key, { ...learnt, stated: false })
-        return windows.confirm(route, learnt.window)
-      })
+      memory.size === 0
+        ? Effect.void
+        : Effect.suspend(() => {
+            const key = formatKey(route)
+            const learnt = memory.get(key)
+            if (learnt === undefined || !learnt.stated) return Effect.void
+            memory.set(key, { ...learnt, stated: false })
+            return windows.confirm(route, learnt.window)
+          })
   }
 }
 
@@ -99,13 +102,17 @@ const decodeEntries = (value: unknown): Map<string, number> =>
 
 /** The file in a home directory, read when it is first asked. */
 export const openFile = (home: string): Effect.Effect<ContextWindows, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const home_ = yield* HomeFile.make(home, fileName)
     const writing = yield* Semaphore.make(1)
 
     const read: Effect.Effect<Map<string, number>> = home_.read.pipe(
-      Effect.flatMap((text) => text === undefined || text.trim() === "" ? Effect.succeed({}) : Yaml.read(text, home_.path)),
-      Effect.catch((error) => Effect.as(Effect.logWarning(`${home_.path} is not used, remove it: ${error.message}`), {})),
+      Effect.flatMap((text) =>
+        text === undefined || text.trim() === "" ? Effect.succeed({}) : Yaml.read(text, home_.path)
+      ),
+      Effect.catch((error) =>
+        Effect.as(Effect.logWarning(`${home_.path} is not used, remove it: ${error.message}`), {})
+      ),
       Effect.map(decodeEntries)
     )
     const known = yield* Effect.cached(read)
@@ -113,47 +120,68 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
     return {
       get: (route) => Effect.map(known, (windows) => windows.get(formatKey(route))),
       confirm: (route, tokens) =>
-        writing.withPermit(Effect.gen(function*() {
-          const windows = yield* known
-          if (windows.get(formatKey(route)) === tokens) return
-          windows.set(formatKey(route), tokens)
-          const all = new Map([...yield* read, [formatKey(route), tokens]])
-          yield* home_.write(`${yield* Yaml.render(Object.fromEntries(all))}\n`).pipe(
-            Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`))
-          )
-        }))
+        writing.withPermit(
+          Effect.gen(function* () {
+            const windows = yield* known
+            if (windows.get(formatKey(route)) === tokens) return
+            windows.set(formatKey(route), tokens)
+            const all = new Map([...(yield* read), [formatKey(route), tokens]])
+            yield* home_
+              .write(`${yield* Yaml.render(Object.fromEntries(all))}\n`)
+              .pipe(Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`)))
+          })
+        )
     }
   })
 
 type RoutePlace = Pick<Route, "provider" | "model" | "baseUrl">
 
-/** Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
+/**
+ * Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the
+ * plugin knows.
+ */
 const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boolean => {
   const isNamed = provider === "auto" || provider === "custom" || Directory.findProvider(provider) !== undefined
   const own = { provider, baseUrl: EndpointAddress.parseAddress(baseUrl).baseUrl }
-  const other = { provider: isNamed ? route.provider : undefined, baseUrl: baseUrl === undefined ? undefined : route.baseUrl }
+  const other = {
+    provider: isNamed ? route.provider : undefined,
+    baseUrl: baseUrl === undefined ? undefined : route.baseUrl
+  }
   return !RouteStatement.listSuperseded(own, other).includes("contextLength")
 }
 
-/** Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
+/**
+ * Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is
+ * served.
+ */
 export const isMain = (section: Values["model"], route: RoutePlace): boolean => {
   const { default: main } = section
   const { model } = route
-  return main !== undefined && (main === model || ModelTables.stripVendor(main) === model || ModelTables.stripProvider(main) === model) && isThere(section, route)
+  return (
+    main !== undefined &&
+    (main === model || ModelTables.stripVendor(main) === model || ModelTables.stripProvider(main) === model) &&
+    isThere(section, route)
+  )
 }
 
 /** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
-export const findConfiguredWindow = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: RoutePlace): number | undefined => {
+export const findConfiguredWindow = (
+  { customProviders, model }: Pick<Values, "model" | "customProviders">,
+  route: RoutePlace
+): number | undefined => {
   const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
-  const endpoint = customProviders.find((endpoint) =>
-    endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
-  const own = endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
+  const endpoint = customProviders.find(
+    (endpoint) =>
+      endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl)
+  )
+  const own =
+    endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
   return (isMain(model, route) ? model.contextLength : undefined) ?? own?.contextLength
 }
 
 /**
- * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
- * never more than `model.context_length`.
+ * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what
+ * it was found to hold, never more than `model.context_length`.
  */
 export const makeOllamaBody = (
   settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },

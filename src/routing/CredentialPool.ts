@@ -3,24 +3,25 @@
  *
  * **Details**
  *
- * A call leases a key and gives it back; while it holds one, others are served first with keys that nobody holds. When the
- * provider refuses a key, {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a while
- * that depends on why, and leases the next one. A pool always has a key to give: when all are set aside, the one that
- * comes back first.
+ * A call leases a key and gives it back; while it holds one, others are served first with keys that nobody holds. When
+ * the provider refuses a key, {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a
+ * while that depends on why, and leases the next one. A pool always has a key to give: when all are set aside, the one
+ * that comes back first.
  *
- * A key that another process sets aside rests here too, as far as the store tells of it ({@link PoolStore.PoolStore.listen}).
+ * A key that another process sets aside rests here too, as far as the store tells of it
+ * ({@link PoolStore.PoolStore.listen}).
  *
  * A pool of one sets nothing aside: there is nothing to go on with, and the session's own cooldown keeps the route from
  * being asked too early.
  *
  * **Gotchas**
  *
- * A key that was refused for its rate rests for a minute when the provider does not say how long. The specification has an
- * hour; with the seed's rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3) that would spend a pool within a
- * minute for an hour. It rests an hour when money is short, five minutes when it was not accepted.
+ * A key that was refused for its rate rests for a minute when the provider does not say how long. The specification has
+ * an hour; with the seed's rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3) that would spend a pool
+ * within a minute for an hour. It rests an hour when money is short, five minutes when it was not accepted.
  *
- * Keys that no call is using come first, so that runs side by side spread over the pool; among them the strategy decides.
- * `fill_first` keeps to the first key and with it to the prompt cache that the provider holds for it.
+ * Keys that no call is using come first, so that runs side by side spread over the pool; among them the strategy
+ * decides. `fill_first` keeps to the first key and with it to the prompt cache that the provider holds for it.
  *
  * Source: `hermes-llm.md` §17.2.
  */
@@ -161,16 +162,20 @@ const makeSingleKeyPool = (entry: Entry): Pick<CredentialPool, "lease" | "releas
 }
 
 /** A pool; the scope saves what is to be remembered. */
-export const make = Effect.fnUntraced(function*(
-  { credentials, name, store = PoolStore.none, strategy = "fill_first" }: Options
-): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* ({
+  credentials,
+  name,
+  store = PoolStore.none,
+  strategy = "fill_first"
+}: Options): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
   const given = removeDuplicates(credentials)
   const entries = given.map(makeEntry)
   // Before it is read: nothing that is saved in between is missed.
   if (given.length > 1) yield* store.listen?.(name, (keys) => adoptMarks(entries, keys)) ?? Effect.void
   const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
   adoptMarks(entries, saved.keys)
-  for (const entry of entries) entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
+  for (const entry of entries)
+    entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
   let last = entries.findIndex(({ id }) => id === saved.last)
   let unsaved = false
 
@@ -207,12 +212,12 @@ export const make = Effect.fnUntraced(function*(
       ? Effect.map(Random.next, (chance) => chooseKey(strategy, candidates, last, chance))
       : Effect.sync(() => chooseKey(strategy, candidates, last, 0))
 
-  const lease: CredentialPool["lease"] = Effect.gen(function*() {
+  const lease: CredentialPool["lease"] = Effect.gen(function* () {
     const entry = (yield* chooseEntry(listReadyKeys(yield* Clock.currentTimeMillis))) ?? findSoonestKey()
     return entry === undefined ? yield* Effect.die(`the pool ${name} was made without keys`) : takeKey(entry)
   })
 
-  const rotate: CredentialPool["rotate"] = Effect.fnUntraced(function*(held, { reason, resetAfter }) {
+  const rotate: CredentialPool["rotate"] = Effect.fnUntraced(function* (held, { reason, resetAfter }) {
     const entry = findEntry(held)
     if (entry === undefined || entries.length < 2) return undefined
     const now = yield* Clock.currentTimeMillis
@@ -232,7 +237,7 @@ export const make = Effect.fnUntraced(function*(
     const entry = findEntry(held)
     const renew = entry?.credential.refresh
     if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
-    const renewed = Effect.gen(function*() {
+    const renewed = Effect.gen(function* () {
       // Somebody else who held it was faster.
       if (entry.id === held.id) {
         const key = yield* renew
@@ -243,12 +248,16 @@ export const make = Effect.fnUntraced(function*(
       }
       return { key: entry.key, id: entry.id, number: held.number }
     })
-    return entry.renewing.withPermits(1)(renewed).pipe(
-      Effect.catch((error) => Effect.as(Effect.logWarning(`key ${held.number} of ${name} was not renewed: ${error.message}`), undefined))
-    )
+    return entry.renewing
+      .withPermits(1)(renewed)
+      .pipe(
+        Effect.catch((error) =>
+          Effect.as(Effect.logWarning(`key ${held.number} of ${name} was not renewed: ${error.message}`), undefined)
+        )
+      )
   }
 
-  yield* Effect.addFinalizer(() => unsaved && entries.length > 1 ? save : Effect.void)
+  yield* Effect.addFinalizer(() => (unsaved && entries.length > 1 ? save : Effect.void))
 
   const [only] = entries
   return {
@@ -264,13 +273,15 @@ export const make = Effect.fnUntraced(function*(
         leases,
         used,
         resting: until > now ? { millis: until - now, reason } : undefined
-      })))
+      }))
+    )
   }
 })
 
 const parseHours = (text: string): number => Number(/(\d+)\s*(?:hours?|hrs?|h)(?![a-z])/.exec(text)?.[1] ?? 0)
 const parseMinutes = (text: string): number => Number(/(\d+)\s*(?:minutes?|mins?|m)(?![a-z])/.exec(text)?.[1] ?? 0)
-const parseSeconds = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
+const parseSeconds = (text: string): number =>
+  Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
 const parseMillis = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*ms(?![a-z])/.exec(text)?.[1] ?? 0)
 
 /** `1h2m`, `Xhr Ymin`, `20s`, `6.5 seconds`. */
@@ -291,9 +302,12 @@ const parseMoment = (moment: string): number => {
 
 const longest = Duration.toMillis(Duration.days(7))
 
-const readBody = ({ reason }: AiError.AiError): string => "http" in reason ? reason.http?.body ?? "" : ""
+const readBody = ({ reason }: AiError.AiError): string => ("http" in reason ? (reason.http?.body ?? "") : "")
 
-/** Reads how long from `now` the provider will refuse the key: from a header, or words and fields in the body; undefined when it does not say. */
+/**
+ * Reads how long from `now` the provider will refuse the key: from a header, or words and fields in the body; undefined
+ * when it does not say.
+ */
 export const readResetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
   const { retryAfter, text } = Evidence.collectEvidence(error)
   if (retryAfter !== undefined) return retryAfter
@@ -343,7 +357,10 @@ const chooseByStrategy = <C extends Candidate>(
   }
 }
 
-/** Chooses one of the candidates, which are in the pool's order; `last` is the place of the one chosen before, `chance` in [0, 1). */
+/**
+ * Chooses one of the candidates, which are in the pool's order; `last` is the place of the one chosen before, `chance`
+ * in [0, 1).
+ */
 export const chooseKey = <C extends Candidate>(
   strategy: Strategy,
   candidates: ReadonlyArray<C>,
@@ -351,5 +368,10 @@ export const chooseKey = <C extends Candidate>(
   chance: number
 ): C | undefined => {
   const fewest = findLeast(candidates, ({ leases }) => leases)?.leases
-  return chooseByStrategy(strategy, candidates.filter(({ leases }) => leases === fewest), last, chance)
+  return chooseByStrategy(
+    strategy,
+    candidates.filter(({ leases }) => leases === fewest),
+    last,
+    chance
+  )
 }

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The rules are an ordered list and the first that matches wins (`hermes-llm.md` §2.2). Every test of an address is a test
- * of its host, never of a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ * The rules are an ordered list and the first that matches wins (`hermes-llm.md` §2.2). Every test of an address is a
+ * test of its host, never of a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
  *
  * **Gotchas**
  *
@@ -125,6 +125,6 @@ export const detectRoute = (input: Input): DetectedRoute => {
     apiMode,
     baseUrl: at.baseUrl,
     query: at.query,
-    region: bedrock ? readHostRegion(at.host) ?? defaultRegion : undefined
+    region: bedrock ? (readHostRegion(at.host) ?? defaultRegion) : undefined
   }
 }

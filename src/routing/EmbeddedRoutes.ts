@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The first route is the primary, the rest are its fallbacks in order. Provider, address and protocol are found out as for a
- * program's settings (`Routes`); a key goes to the address of its own route and nowhere else, and nothing is read from the
- * environment. Several keys of a route are a pool. What is learnt of windows, endpoints and keys is kept in memory, as long
- * as the router lives.
+ * The first route is the primary, the rest are its fallbacks in order. Provider, address and protocol are found out as
+ * for a program's settings (`Routes`); a key goes to the address of its own route and nowhere else, and nothing is read
+ * from the environment. Several keys of a route are a pool. What is learnt of windows, endpoints and keys is kept in
+ * memory, as long as the router lives.
  *
  * A mistake is a `ConfigError` with one line that names the route's field. Every key is registered as a secret.
  *
@@ -56,23 +56,34 @@ export type OneModel = { readonly provider?: undefined } | { readonly routes?: u
 type Chain = RoutedModelRouter.Options["chain"]
 type Entry = Chain[0]
 
-const fields: Readonly<Record<string, string>> = { provider: "provider", base_url: "baseUrl", api_key: "apiKey", default: "model" }
+const fields: Readonly<Record<string, string>> = {
+  provider: "provider",
+  base_url: "baseUrl",
+  api_key: "apiKey",
+  default: "model"
+}
 
 /** An error of the settings as one of a route of the list. */
-const relocateError = (index: number, { provider }: ModelRoute) => ({ message, path }: ConfigError): ConfigError => {
-  const at = `routes[${index}]`
-  if (path === "model.default") return new ConfigError({ path: `${at}.model`, message: `${at}.model is empty: name a model` })
-  // A key is missing: nothing but the route itself can name one.
-  if (path === "model.api_key" || /^[A-Z][A-Z0-9_]*$/.test(path)) {
+const relocateError =
+  (index: number, { provider }: ModelRoute) =>
+  ({ message, path }: ConfigError): ConfigError => {
+    const at = `routes[${index}]`
+    if (path === "model.default")
+      return new ConfigError({ path: `${at}.model`, message: `${at}.model is empty: name a model` })
+    // A key is missing: nothing but the route itself can name one.
+    if (path === "model.api_key" || /^[A-Z][A-Z0-9_]*$/.test(path)) {
+      return new ConfigError({
+        path: `${at}.apiKey`,
+        message: `${at}: no API key${provider === undefined ? "" : ` for ${provider}`}. Set ${at}.apiKey`
+      })
+    }
+    const renameKeys = (text: string): string =>
+      text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) => `${at}.${fields[key]}`)
     return new ConfigError({
-      path: `${at}.apiKey`,
-      message: `${at}: no API key${provider === undefined ? "" : ` for ${provider}`}. Set ${at}.apiKey`
+      path: renameKeys(path),
+      message: renameKeys(message.replace(` (or ${Routes.endpointVariable})`, ""))
     })
   }
-  const renameKeys = (text: string): string =>
-    text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) => `${at}.${fields[key]}`)
-  return new ConfigError({ path: renameKeys(path), message: renameKeys(message.replace(` (or ${Routes.endpointVariable})`, "")) })
-}
 
 const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<string>> =>
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
@@ -83,13 +94,16 @@ const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, Confi
   const resolved = Routes.resolveRoute({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
   return Result.mapBoth(resolved, {
     onFailure: relocateError(index, route),
-    onSuccess: (resolved) => ({ route: abilities === undefined ? resolved : { ...resolved, abilities }, credentials: keys.map((key) => ({ key })) })
+    onSuccess: (resolved) => ({
+      route: abilities === undefined ? resolved : { ...resolved, abilities },
+      credentials: keys.map((key) => ({ key }))
+    })
   })
 }
 
 /** Resolves the routes of an application, or names the first mistake in them. */
 export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, ConfigError> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const entries: Array<Entry> = []
     for (const [index, route] of routes.entries()) {
       const entry = yield* makeEntry(route, index)
@@ -104,12 +118,17 @@ export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<C
     }
     const [primary, ...fallbacks] = entries
     return primary === undefined
-      ? yield* Result.fail(new ConfigError({ path: "routes", message: "routes is empty: name at least one, such as { provider, model, apiKey }" }))
+      ? yield* Result.fail(
+          new ConfigError({
+            path: "routes",
+            message: "routes is empty: name at least one, such as { provider, model, apiKey }"
+          })
+        )
       : [primary, ...fallbacks]
   })
 
 /** A catalogue that asks endpoints about their models, and keeps in memory what they say. */
-const catalogue = Effect.gen(function*() {
+const catalogue = Effect.gen(function* () {
   const { get, post } = yield* ModelLists.lazy
   const made = Catalogue.make({
     settings: { model: { provider: "auto", streaming: true }, customProviders: [] },
@@ -128,15 +147,17 @@ export const layer = (
   routes: ReadonlyArray<ModelRoute>,
   retry: Retry = {}
 ): Layer.Layer<ModelRouter | RouterStatus, ConfigError> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const entries = yield* Effect.fromResult(resolveChain(routes))
-    yield* Secrets.registerSecrets(entries)
-    const given = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
-    const known = given ?? (yield* catalogue)
-    return RoutedModelRouter.layer({
-      ...retry,
-      chain: entries,
-      catalogue: known,
-      open: (route) => Effect.flatMap(Catalogue.addExtraBody(known, route), OpenRoute.open)
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const entries = yield* Effect.fromResult(resolveChain(routes))
+      yield* Secrets.registerSecrets(entries)
+      const given = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
+      const known = given ?? (yield* catalogue)
+      return RoutedModelRouter.layer({
+        ...retry,
+        chain: entries,
+        catalogue: known,
+        open: (route) => Effect.flatMap(Catalogue.addExtraBody(known, route), OpenRoute.open)
+      })
     })
-  }))
+  )

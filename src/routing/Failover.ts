@@ -1,14 +1,14 @@
 /**
- * One call over a chain of routes: from the route that its session is on to the end of the chain, then over those that were
- * passed over on the way.
+ * One call over a chain of routes: from the route that its session is on to the end of the chain, then over those that
+ * were passed over on the way.
  *
  * **Details**
  *
  * A route is passed over while its keys are all set aside or its circuit is open.
  *
- * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its next
- * turn starts on the primary again, unless the primary refused it for its rate or for money less than a minute ago. Only
- * sessions that are away from the primary are remembered.
+ * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its
+ * next turn starts on the primary again, unless the primary refused it for its rate or for money less than a minute
+ * ago. Only sessions that are away from the primary are remembered.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
  */
@@ -64,7 +64,7 @@ const makePositions = (): Positions => {
       const place = places.get(session)
       const leftPrimary = (place?.position ?? 0) === 0
       const cools = leftPrimary && (reason === "rate_limit" || reason === "billing")
-      const coolUntil = cools ? now + cooldownMillis : place?.coolUntil ?? 0
+      const coolUntil = cools ? now + cooldownMillis : (place?.coolUntil ?? 0)
       places.delete(session)
       if (position > 0) places.set(session, { turn, position, coolUntil })
       if (places.size <= mostSessions) return
@@ -88,8 +88,8 @@ const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /**
- * Judges a call, after its retries, for the breaker. Only failures that tell of the provider's health count: a refused key, a
- * rate limit or a wrong request says nothing about it.
+ * Judges a call, after its retries, for the breaker. Only failures that tell of the provider's health count: a refused
+ * key, a rate limit or a wrong request says nothing about it.
  */
 const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
   if (Exit.isFailure(exit)) return "ignored"
@@ -104,14 +104,14 @@ const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Ve
 const askRoute = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
   const asked: Effect.Effect<RouteRetry.Outcome | typeof rejected, E> = Effect.catch(
     breakers.guard(route.id, RouteRetry.callRoute<E>(call, route, position), judgeOutcome),
-    (error) => error instanceof Breakers.Rejected ? Effect.succeed(rejected) : Effect.fail(error)
+    (error) => (error instanceof Breakers.Rejected ? Effect.succeed(rejected) : Effect.fail(error))
   )
   return position.hasNext
-    ? Effect.flatMap(isReady(route), (ready) => ready ? asked : Effect.succeed(rejected))
+    ? Effect.flatMap(isReady(route), (ready) => (ready ? asked : Effect.succeed(rejected)))
     : asked
 }
 
-const callThroughChain = Effect.fnUntraced(function*<E>(
+const callThroughChain = Effect.fnUntraced(function* <E>(
   { breakers, positions, routes }: Chain,
   call: Call
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
@@ -138,9 +138,13 @@ const callThroughChain = Effect.fnUntraced(function*<E>(
     notify === undefined || to === undefined
       ? Effect.void
       : notify([
-        { _tag: "RouteChanged", from: describePlace(route), to: describePlace(to), reason },
-        { _tag: "Notice", level: "warning", message: `${formatRouteName(route)} ${why}: continuing with ${formatRouteName(to)}` }
-      ])
+          { _tag: "RouteChanged", from: describePlace(route), to: describePlace(to), reason },
+          {
+            _tag: "Notice",
+            level: "warning",
+            message: `${formatRouteName(route)} ${why}: continuing with ${formatRouteName(to)}`
+          }
+        ])
 
   for (const [index, route] of routes.entries()) {
     if (index < from) continue

@@ -1,6 +1,6 @@
 /**
- * Small files of the home directory that may be lost without harm, or must be kept from others: read when they are there,
- * replaced whole, for their owner only.
+ * Small files of the home directory that may be lost without harm, or must be kept from others: read when they are
+ * there, replaced whole, for their owner only.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -20,7 +20,7 @@ interface HomeFile {
 
 /** A file at a path below the home directory; nothing is touched yet. */
 export const make = (home: string, name: string): Effect.Effect<HomeFile, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const path = paths.join(home, name)
@@ -32,7 +32,7 @@ export const make = (home: string, name: string): Effect.Effect<HomeFile, never,
         () => Effect.succeed(undefined)
       ),
       write: (text) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
           const draft = `${path}.${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16)}.tmp`
           yield* fs.writeFileString(draft, text, { mode: 0o600, flag: "wx" }).pipe(
@@ -65,7 +65,9 @@ export const makeMemory = <A>(
     const hint = level === "debug" ? "" : ", remove it"
     return {
       load: read.pipe(
-        Effect.flatMap((text) => text === undefined ? Effect.succeed(empty) : Schema.decodeUnknownEffect(schema)(text)),
+        Effect.flatMap((text) =>
+          text === undefined ? Effect.succeed(empty) : Schema.decodeUnknownEffect(schema)(text)
+        ),
         Effect.catch((error) => Effect.as(log(`${path} is not used${hint}: ${error.message}`), empty))
       ),
       save: (value) =>

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The package `sharp` is optional and loaded with the first picture that is too large. PNG, JPEG and WebP keep their format,
- * anything else becomes a PNG of its first frame. The picture is turned as its camera says; its metadata (place, time,
- * device) is left out. Work is done outside of the thread of JavaScript.
+ * The package `sharp` is optional and loaded with the first picture that is too large. PNG, JPEG and WebP keep their
+ * format, anything else becomes a PNG of its first frame. The picture is turned as its camera says; its metadata
+ * (place, time, device) is left out. Work is done outside of the thread of JavaScript.
  *
  * **Example** (Pictures are scaled by a library of the application)
  *
@@ -41,14 +41,14 @@ export interface Picture {
 }
 
 /** No library for pictures is installed here, or not for this machine. */
-export class NoImageLibrary extends Schema.TaggedError<NoImageLibrary>("hermes-effect/routing/NoImageLibrary")("NoImageLibrary", {
-  message: Schema.String,
-  cause: Schema.Defect()
-}) {}
+export class NoImageLibrary extends Schema.TaggedError<NoImageLibrary>("hermes-effect/routing/NoImageLibrary")(
+  "NoImageLibrary",
+  { message: Schema.String, cause: Schema.Defect() }
+) {}
 
 /**
- * Scales a picture to its bounds. The answer has the same bytes where they are within the bounds already, and is undefined for
- * a picture that cannot be read or cannot be made to fit.
+ * Scales a picture to its bounds. The answer has the same bytes where they are within the bounds already, and is
+ * undefined for a picture that cannot be read or cannot be made to fit.
  */
 export type Scale = (image: Uint8Array, bounds: Bounds) => Effect.Effect<Picture | undefined, NoImageLibrary>
 
@@ -78,7 +78,8 @@ const load = Effect.tryPromise({
   try: async () => ((await import(packageName)) as { readonly default: Open }).default,
   catch: (cause) =>
     new NoImageLibrary({
-      message: "Images that are too large cannot be scaled: the package sharp is not installed. Install it to send them: npm install sharp",
+      message:
+        "Images that are too large cannot be scaled: the package sharp is not installed. Install it to send them: npm install sharp",
       cause
     })
 })
@@ -88,11 +89,15 @@ const scalePicture = async (open: Open, image: Uint8Array, bounds: Bounds): Prom
   const { format = "", height = 0, width = 0 } = await openPicture().metadata()
   const mediaType = kept[format]
   const longer = Math.max(width, height)
-  if (longer <= bounds.side && image.byteLength <= bounds.bytes) return { data: image, mediaType: mediaType ?? `image/${format}` }
+  if (longer <= bounds.side && image.byteLength <= bounds.bytes)
+    return { data: image, mediaType: mediaType ?? `image/${format}` }
   let side = Math.min(longer, bounds.side)
   for (let tries = 0; tries < mostTries; tries++) {
-    const data = await openPicture().autoOrient().resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
-      .toFormat(mediaType === undefined ? "png" : format).toBuffer()
+    const data = await openPicture()
+      .autoOrient()
+      .resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
+      .toFormat(mediaType === undefined ? "png" : format)
+      .toBuffer()
     if (data.byteLength <= bounds.bytes) return { data, mediaType: mediaType ?? "image/png" }
     // The size goes with the area; a little less, so that two tries are enough for most.
     side = Math.max(1, Math.floor(side * Math.min(0.8, 0.95 * Math.sqrt(bounds.bytes / data.byteLength))))
@@ -106,7 +111,10 @@ export const withSharp: Scale = (image, bounds) =>
     Effect.tryPromise(() => scalePicture(open, image, bounds)).pipe(
       // Damaged or no picture at all: the endpoint that refused it says so.
       Effect.catch((error) => Effect.as(Effect.logDebug("a picture could not be scaled", error), undefined))
-    ))
+    )
+  )
 
 /** Scales pictures that an endpoint refused for their size; by the package `sharp` where nothing else is provided. */
-export const ImageScaler = Context.Reference<Scale>("hermes-effect/routing/ImageScaler", { defaultValue: () => withSharp })
+export const ImageScaler = Context.Reference<Scale>("hermes-effect/routing/ImageScaler", {
+  defaultValue: () => withSharp
+})

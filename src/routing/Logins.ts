@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A token that ends within five minutes is renewed first. One that cannot be renewed now is used as it is, with a warning:
- * the provider may still take it, and when it does not the pool renews it, or goes on with the next key.
+ * A token that ends within five minutes is renewed first. One that cannot be renewed now is used as it is, with a
+ * warning: the provider may still take it, and when it does not the pool renews it, or goes on with the next key.
  *
  * Source: `hermes-llm.md` §2.4, §16.5 (7), §17.2.
  */
@@ -27,14 +27,18 @@ export const none: Logins = new Map()
 const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
 
 /** The login of this user, over HTTP; what speaks it is loaded only now. */
-export const makeCodexLogin = Effect.fnUntraced(function*(
-  { providers }: Pick<Values, "providers">
-): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {
+export const makeCodexLogin = Effect.fnUntraced(function* ({
+  providers
+}: Pick<Values, "providers">): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {
   const [Codex, FetchHttpClient, HttpClient] = yield* Effect.promise(() =>
     Promise.all([import("./CodexLogin.ts"), import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])
   )
   const client = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
-  return Codex.make(yield* store, Codex.fromHttpClient(client), Codex.makeEndpoints(providers[TokenStore.codex]?.loginBaseUrl))
+  return Codex.make(
+    yield* store,
+    Codex.fromHttpClient(client),
+    Codex.makeEndpoints(providers[TokenStore.codex]?.loginBaseUrl)
+  )
 })
 
 /** Stored tokens of the login, and their removal. */
@@ -46,16 +50,21 @@ export const kept = Effect.map(store, ({ get, remove }) => ({
 /** The logins as they are kept, for those who only look: nothing is renewed. */
 export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.flatMap(kept, ({ stored }) => stored),
-  (tokens) => tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access, issuer: tokens.issuer }]])
+  (tokens) =>
+    tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access, issuer: tokens.issuer }]])
 )
 
 /** The logins of this user; see the module. */
-export const loadLogins = Effect.fnUntraced(function*(
+export const loadLogins = Effect.fnUntraced(function* (
   settings: Pick<Values, "providers">
 ): Effect.fn.Return<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> {
   const stored = yield* Effect.flatMap(kept, ({ stored }) => stored)
   if (stored === undefined) return none
   const login = yield* makeCodexLogin(settings)
-  const token = yield* Effect.catchTag(login.token, "LoginError", ({ message }) => Effect.as(Effect.logWarning(message), stored.access))
-  return token === undefined ? none : new Map([[TokenStore.codex, { key: token, refresh: login.refresh, issuer: stored.issuer }]])
+  const token = yield* Effect.catchTag(login.token, "LoginError", ({ message }) =>
+    Effect.as(Effect.logWarning(message), stored.access)
+  )
+  return token === undefined
+    ? none
+    : new Map([[TokenStore.codex, { key: token, refresh: login.refresh, issuer: stored.issuer }]])
 })

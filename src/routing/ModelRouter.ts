@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A call goes straight down: `callModel` (wrappers of the whole call), the router with its chain of routes (`Failover`), one
- * route with its keys and waits (`RouteRetry`), one `Attempt`, the provider.
+ * A call goes straight down: `callModel` (wrappers of the whole call), the router with its chain of routes
+ * (`Failover`), one route with its keys and waits (`RouteRetry`), one `Attempt`, the provider.
  *
  * **Example** (Which model is asked first)
  *
@@ -47,7 +47,9 @@ import * as StreamTimeout from "./StreamTimeout.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 import type { KeyState } from "./CredentialPool.ts"
 
-/** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
+/**
+ * The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn.
+ */
 export interface Turn {
   readonly session: SessionId
   readonly turn: TurnId
@@ -87,7 +89,10 @@ export interface Question {
   readonly turn?: Turn | undefined
   /** Receives waits, and changes of the key or the route. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** Receives, every half minute, that a silent model is still waited for. Where nobody does, a model that may be silent for ever is not watched. */
+  /**
+   * Receives, every half minute, that a silent model is still waited for. Where nobody does, a model that may be silent
+   * for ever is not watched.
+   */
   readonly heartbeat?: ((waitedMillis: number) => Effect.Effect<void>) | undefined
   /** End of the run's time in milliseconds since 1970; absent where the run has no limit of time. */
   readonly deadline?: number | undefined
@@ -101,27 +106,35 @@ export interface Question {
 export interface Service {
   /** The route that a call would take first. */
   readonly primary: Effect.Effect<Route.RouteInfo>
-  /** The same with its key, for middleware that derives other routes from it; absent where the router does not know it. */
+  /**
+   * The same with its key, for middleware that derives other routes from it; absent where the router does not know it.
+   */
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
   /** The route that the next call of a turn would take first; the primary one where it is absent. */
   readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.RouteIdentity>) | undefined
   /** Facts about models, known and learnt; absent where the router has none. */
   readonly catalogue?: Catalogue.Service | undefined
   /**
-   * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the stack's
-   * wrappers add (`Middleware.Errors`): such a failure (a veto, a translation) ends the call at once.
+   * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the
+   * stack's wrappers add (`Middleware.Errors`): such a failure (a veto, a translation) ends the call at once.
    */
-  readonly call: <E = never>(interceptors: Interceptors, question: Question) => Effect.Effect<ModelAnswer, AiError.AiError | E>
+  readonly call: <E = never>(
+    interceptors: Interceptors,
+    question: Question
+  ) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /**
-   * Leaves the route that a turn is on for the next one, because its answers are no use (they are empty). The route that
-   * the turn's next call takes, or undefined when there is no other.
+   * Leaves the route that a turn is on for the next one, because its answers are no use (they are empty). The route
+   * that the turn's next call takes, or undefined when there is no other.
    */
   readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
 /** Limits of asking a failing provider again. */
 export interface Retry {
-  /** Attempts on one route that failures may cost; 3 when absent. Refusals for the rate cost none while the run has time. */
+  /**
+   * Attempts on one route that failures may cost; 3 when absent. Refusals for the rate cost none while the run has
+   * time.
+   */
   readonly maxAttempts?: number | undefined
   /** Five seconds, doubled with each failure up to two minutes, when absent. */
   readonly backoff?: Limits | undefined
@@ -131,26 +144,40 @@ export interface Retry {
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
 /** Opens a route that a call names, by what is loaded for it then. */
-const openOnDemand: Open = (route) => Effect.flatMap(Effect.promise(() => import("./OpenRoute.ts")), ({ open }) => open(route))
+const openOnDemand: Open = (route) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./OpenRoute.ts")),
+    ({ open }) => open(route)
+  )
 
 /** {@link layer} with retries of the application's own. */
 export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const provider = yield* Provider
-    const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
-    const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
-    return layer({ ...retry, chain: [{ route: provider.info, provider }], open: openOnDemand, catalogue })
-  }))
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const provider = yield* Provider
+      const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
+      const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
+      return layer({ ...retry, chain: [{ route: provider.info, provider }], open: openOnDemand, catalogue })
+    })
+  )
 
 /**
- * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
- * call names instead is opened, and stays open.
+ * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route
+ * that a call names instead is opened, and stays open.
  */
 export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
 
 /** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
-export const layerFromRoutes = (routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> =>
-  Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
+export const layerFromRoutes = (
+  routes: ReadonlyArray<ModelRoute>,
+  retry: Retry = {}
+): Layer.Layer<ModelRouter, ConfigError> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./EmbeddedRoutes.ts")),
+      ({ layer }) => layer(routes, retry)
+    )
+  )
 
 /** State of a route of the chain, as it may be shown. */
 export interface RouteStatus {
@@ -160,9 +187,10 @@ export interface RouteStatus {
 }
 
 /** The state of a router's routes: for `hermes doctor`, `/status`, side tasks. */
-export class RouterStatus extends Context.Service<RouterStatus, {
-  readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>>
-}>()("hermes-effect/routing/RouterStatus") {}
+export class RouterStatus extends Context.Service<
+  RouterStatus,
+  { readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>> }
+>()("hermes-effect/routing/RouterStatus") {}
 
 const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
   get: (answer) => answer.response,
@@ -170,18 +198,27 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
 })
 
 /** Tells wrappers whose `onPart` sees the parts of all attempts where another one begins. */
-const addRetrySignals = ({ delivered, discard }: Question, options: ExecuteOptions | undefined): Pick<Question, "delivered" | "discard"> => {
+const addRetrySignals = (
+  { delivered, discard }: Question,
+  options: ExecuteOptions | undefined
+): Pick<Question, "delivered" | "discard"> => {
   const onRetry = options?.onRetry
   if (onRetry === undefined) return {}
   return {
-    discard: Effect.andThen(Effect.sync(() => onRetry(false)), discard ?? Effect.void),
-    delivered: delivered === undefined ? undefined : {
-      ...delivered,
-      keep: (text) => {
-        onRetry(true)
-        delivered.keep(text)
-      }
-    }
+    discard: Effect.andThen(
+      Effect.sync(() => onRetry(false)),
+      discard ?? Effect.void
+    ),
+    delivered:
+      delivered === undefined
+        ? undefined
+        : {
+            ...delivered,
+            keep: (text) => {
+              onRetry(true)
+              delivered.keep(text)
+            }
+          }
   }
 }
 
@@ -198,7 +235,15 @@ export const callModel = <E>(
   const turn = { session: context.sessionId, turn: context.turnId }
   const askRouter = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
-    const asked = router.call<E>(interceptors, { ...question, ...addRetrySignals(question, options), call, route, options, log, turn })
+    const asked = router.call<E>(interceptors, {
+      ...question,
+      ...addRetrySignals(question, options),
+      call,
+      route,
+      options,
+      log,
+      turn
+    })
     return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
   }
   const { stack } = interceptors
@@ -207,8 +252,12 @@ export const callModel = <E>(
   const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
   // The chain erases the types of its wrappers; the stack's maker states them as `E`.
   const computeDeadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.estimateTokens(question.call))
-  return Chain.run(stack.wrapModelCall, join, stack.faults, known, askRouter, computeDeadline)(params, question.options) as Effect.Effect<
-    ModelAnswer,
-    AiError.AiError | E
-  >
+  return Chain.run(
+    stack.wrapModelCall,
+    join,
+    stack.faults,
+    known,
+    askRouter,
+    computeDeadline
+  )(params, question.options) as Effect.Effect<ModelAnswer, AiError.AiError | E>
 }

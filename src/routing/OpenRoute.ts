@@ -5,7 +5,8 @@
  * **Details**
  *
  * Headers and fields that the endpoint wants besides the protocol (attribution, tags, beta features) are added here and
- * nowhere else, from the route alone: a switch to another route starts from nothing, so that nothing of one provider reaches the next.
+ * nowhere else, from the route alone: a switch to another route starts from nothing, so that nothing of one provider
+ * reaches the next.
  *
  * | at | what |
  * | --- | --- |
@@ -16,9 +17,9 @@
  * | Qwen portal | `user-agent` and the three headers of DashScope |
  * | Nous Portal | a product tag in the body |
  *
- * A profile belongs to a host; a provider's name counts only where the host is nobody's. What the user set wins over the
- * profile, header by header and field by field. The headers of ChatGPT's backend depend on the token and are made by
- * its protocol, efforts of reasoning by each protocol's request.
+ * A profile belongs to a host; a provider's name counts only where the host is nobody's. What the user set wins over
+ * the profile, header by header and field by field. The headers of ChatGPT's backend depend on the token and are made
+ * by its protocol, efforts of reasoning by each protocol's request.
  *
  * **Example** (A provider by its route)
  *
@@ -83,7 +84,10 @@ const findHeader = (headers: Headers | undefined, name: string): string | undefi
 
 /** The beta in the list of those that are asked for already, once. */
 const addToolStreaming = (existing: string | undefined): string => {
-  const betas = (existing ?? "").split(",").map((beta) => beta.trim()).filter((beta) => beta !== "")
+  const betas = (existing ?? "")
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== "")
   return [...betas.filter((beta) => beta !== toolStreaming), toolStreaming].join(",")
 }
 
@@ -141,10 +145,12 @@ const profiles: ReadonlyArray<Profile> = [
 const findProfile = (route: Route): Profile | undefined => {
   const { host } = Detection.parseAddress(route.baseUrl)
   const provider = route.provider.trim().toLowerCase()
-  return profiles.find(({ domain }) => Detection.isUnder(host, domain)) ??
+  return (
+    profiles.find(({ domain }) => Detection.isUnder(host, domain)) ??
     (host === "" || Detection.isLocal(host) || Directory.findByHost(host) === undefined
       ? profiles.find((profile) => profile.provider === provider)
       : undefined)
+  )
 }
 
 /** `own` over `base`; names of headers are compared without case. */
@@ -188,13 +194,25 @@ const openByProtocol = (route: Route): ReturnType<Open> => {
   if (route.provider === "offline") return Offline.make()
   switch (route.apiMode) {
     case "chat_completions":
-      return Effect.flatMap(Effect.promise(() => import("../provider/ChatCompletions.ts")), ({ make }) => make(route))
+      return Effect.flatMap(
+        Effect.promise(() => import("../provider/ChatCompletions.ts")),
+        ({ make }) => make(route)
+      )
     case "codex_responses":
-      return Effect.flatMap(Effect.promise(() => import("../provider/CodexResponses.ts")), ({ make }) => make(route))
+      return Effect.flatMap(
+        Effect.promise(() => import("../provider/CodexResponses.ts")),
+        ({ make }) => make(route)
+      )
     case "anthropic_messages":
-      return Effect.flatMap(Effect.promise(() => import("../provider/AnthropicMessages.ts")), ({ make }) => make(route))
+      return Effect.flatMap(
+        Effect.promise(() => import("../provider/AnthropicMessages.ts")),
+        ({ make }) => make(route)
+      )
     case "bedrock_converse":
-      return Effect.flatMap(Effect.promise(() => import("../provider/BedrockConverse.ts")), ({ make }) => make(route))
+      return Effect.flatMap(
+        Effect.promise(() => import("../provider/BedrockConverse.ts")),
+        ({ make }) => make(route)
+      )
     case "language_model":
       return Effect.fail(
         new ConfigError({
@@ -206,8 +224,10 @@ const openByProtocol = (route: Route): ReturnType<Open> => {
 }
 
 /** Makes the function that opens routes. */
-export const make = (options: Options = {}): Open => (route) =>
-  openByProtocol(StreamTimeout.addReadTimeout(applyProfile(route, options.routing)))
+export const make =
+  (options: Options = {}): Open =>
+  (route) =>
+    openByProtocol(StreamTimeout.addReadTimeout(applyProfile(route, options.routing)))
 
 /** {@link make} without options. */
 export const open: Open = make()

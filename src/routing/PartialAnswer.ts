@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * An attempt of which no text was shown is discarded, and the call is made again. Text that was shown stays: the next attempt is asked for the rest, with the text so far as the model's own words before it, and the
- * answer is both, joined. Reasoning, and calls that were still being written, are never kept.
+ * An attempt of which no text was shown is discarded, and the call is made again. Text that was shown stays: the next
+ * attempt is asked for the rest, with the text so far as the model's own words before it, and the answer is both,
+ * joined. Reasoning, and calls that were still being written, are never kept.
  *
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
@@ -16,15 +17,18 @@ import { type ContentPart, type ModelCall, type ModelResponse, type StreamPart, 
 export const mostContinuations = 2
 
 /**
- * Text of one answer that somebody has read, over all attempts at it. Whoever shows the text makes it; the router writes
- * it down when an attempt breaks off.
+ * Text of one answer that somebody has read, over all attempts at it. Whoever shows the text makes it; the router
+ * writes it down when an attempt breaks off.
  */
 export interface DeliveredText {
   /** Text of the attempts that broke off, joined; empty before the first one. */
   readonly text: () => string
   /** Returns whether text of the attempt under way has reached a reader. */
   readonly isRead: () => boolean
-  /** Keeps the text of the attempt that broke off; `text` is what its provider sent, which middleware may have changed on the way. */
+  /**
+   * Keeps the text of the attempt that broke off; `text` is what its provider sent, which middleware may have changed
+   * on the way.
+   */
   readonly keep: (text: string) => void
 }
 
@@ -61,7 +65,8 @@ export const readStreamedText = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>
 const goOn = Prompt.userMessage({
   content: [
     Prompt.textPart({
-      text: "The connection was lost in the middle of your answer, which stands above as far as it was received. Go on exactly " +
+      text:
+        "The connection was lost in the middle of your answer, which stands above as far as it was received. Go on exactly " +
         "where it stops, within the word if need be; do not repeat anything and do not comment on it."
     })
   ]

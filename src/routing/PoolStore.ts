@@ -45,8 +45,13 @@ const SavedText = Schema.fromJsonString(Saved)
 export interface PoolStore {
   readonly load: (pool: string) => Effect.Effect<PoolRecord>
   readonly save: (pool: string, record: PoolRecord) => Effect.Effect<void>
-  /** Calls `heard` with the keys of a pool whenever somebody else saved them, until the scope closes; absent where nobody tells. */
-  readonly listen?: ((pool: string, heard: (keys: PoolRecord["keys"]) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
+  /**
+   * Calls `heard` with the keys of a pool whenever somebody else saved them, until the scope closes; absent where
+   * nobody tells.
+   */
+  readonly listen?:
+    | ((pool: string, heard: (keys: PoolRecord["keys"]) => void) => Effect.Effect<void, never, Scope.Scope>)
+    | undefined
 }
 
 const nothing: PoolRecord = { keys: {} }
@@ -59,12 +64,15 @@ export const fileName = "credential-pools.json"
 
 /** A store in a home directory, which need not exist yet. */
 export const openFile = (home: string): Effect.Effect<PoolStore, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { load, save } = yield* HomeFile.makeMemory(home, fileName, SavedText, { version: 1, pools: {} }, "warning")
     const writing = yield* Semaphore.make(1)
     return {
-      load: (pool) => Effect.map(load, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),
+      load: (pool) =>
+        Effect.map(load, ({ pools }) => (Object.hasOwn(pools, pool) ? (pools[pool] ?? nothing) : nothing)),
       save: (pool, record) =>
-        writing.withPermit(Effect.flatMap(load, (saved) => save({ ...saved, pools: { ...saved.pools, [pool]: record } })))
+        writing.withPermit(
+          Effect.flatMap(load, (saved) => save({ ...saved, pools: { ...saved.pools, [pool]: record } }))
+        )
     }
   })

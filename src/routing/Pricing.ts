@@ -21,7 +21,14 @@ import * as Detection from "./Detection.ts"
 import type { Listed } from "./catalogue/ModelLists.ts"
 import * as ModelData from "./catalogue/ModelData.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
-import { type Cost, included, formatAmount, type Parts, type Source as CostSource, makeUnknown } from "../domain/Cost.ts"
+import {
+  type Cost,
+  included,
+  formatAmount,
+  type Parts,
+  type Source as CostSource,
+  makeUnknown
+} from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
 
 /** Parts of a route that its price depends on. */
@@ -62,16 +69,18 @@ const toPricePerMillion = (price: string | undefined): BigDecimal.BigDecimal | u
 /** The price that a list of models names. */
 export const toListedPrice = (listed: Listed | undefined, url: string | undefined): Pricing | undefined => {
   const prices = listed?.prices
-  return prices === undefined ? undefined : {
-    input: toPricePerMillion(prices.input),
-    output: toPricePerMillion(prices.output),
-    cacheRead: toPricePerMillion(prices.cacheRead),
-    cacheWrite: toPricePerMillion(prices.cacheWrite),
-    request: parseDecimal(prices.request),
-    source: "provider_models_api",
-    url,
-    version: undefined
-  }
+  return prices === undefined
+    ? undefined
+    : {
+        input: toPricePerMillion(prices.input),
+        output: toPricePerMillion(prices.output),
+        cacheRead: toPricePerMillion(prices.cacheRead),
+        cacheWrite: toPricePerMillion(prices.cacheWrite),
+        request: parseDecimal(prices.request),
+        source: "provider_models_api",
+        url,
+        version: undefined
+      }
 }
 
 const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
@@ -81,7 +90,8 @@ const isTabled = (provider: string): boolean => tabled.has(provider)
 export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode => {
   const { host } = Detection.parseAddress(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"
-  if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai")) return "official_models_api"
+  if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai"))
+    return "official_models_api"
   if (isTabled(provider)) return "official_docs_snapshot"
   return host === "" || Detection.isLocal(host) ? "unknown" : "official_models_api"
 }
@@ -114,13 +124,14 @@ export const findTabledPrice = (route: PricedRoute): Pricing | undefined => {
 
 const zero = BigDecimal.fromBigInt(0n)
 /** A millionth, exactly. */
-const divideByMillion = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal => BigDecimal.make(value, scale + 6)
+const divideByMillion = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal =>
+  BigDecimal.make(value, scale + 6)
 
 const unreconciled = "an estimate by the list of prices, until the provider's own account of the call is read"
 
 /**
- * Computes the cost of usage at a price, in exact decimal numbers: tokens times rate over a million, plus a price for each
- * request. Reasoning is part of the output. Tokens without a rate make the amount unknown; it is never guessed
+ * Computes the cost of usage at a price, in exact decimal numbers: tokens times rate over a million, plus a price for
+ * each request. Reasoning is part of the output. Tokens without a rate make the amount unknown; it is never guessed
  * (`hermes-llm.md` §12.4).
  */
 export const estimateCost = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {

@@ -1,6 +1,6 @@
 /**
- * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and have the conversation made
- * smaller.
+ * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and have the
+ * conversation made smaller.
  *
  * **Details**
  *
@@ -12,12 +12,13 @@
  * | body too large (413) | unchanged | – |
  * | long contexts want extra usage (429) | 200 000 | in memory |
  *
- * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor the
- * conversation got smaller, asking again would be refused again: it is over, as it is at once where nobody compacts. An
- * answer that was asked to be too long is another matter, see `Classification`: the window and the conversation
- * stay as they are.
+ * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor
+ * the conversation got smaller, asking again would be refused again: it is over, as it is at once where nobody
+ * compacts. An answer that was asked to be too long is another matter, see `Classification`: the window and the
+ * conversation stay as they are.
  *
- * The decisions are pure; `ContextWindow.makeLearntWindows` keeps what was learnt, {@link recoverConversation} takes one step with a `CompactionPort`.
+ * The decisions are pure; `ContextWindow.makeLearntWindows` keeps what was learnt, {@link recoverConversation} takes
+ * one step with a `CompactionPort`.
  *
  * **Example** (Guessing a smaller window)
  *
@@ -90,16 +91,19 @@ export type Outcome =
   | { readonly _tag: "NotAboutSize" }
   /** Ask again after {@link pause}, with these messages: the restart costs no iteration. */
   | {
-    readonly _tag: "Restart"
-    readonly window: number
-    readonly attempt: number
-    readonly messages: ReadonlyArray<Prompt.Message>
-  }
+      readonly _tag: "Restart"
+      readonly window: number
+      readonly attempt: number
+      readonly messages: ReadonlyArray<Prompt.Message>
+    }
   /** Nothing more can be done. `message` is for the user. */
   | { readonly _tag: "Exhausted"; readonly message: string }
 
 /** Refused conversation that {@link recoverConversation} works on. */
-export interface RefusedConversation extends Pick<CompactionPort.Request, "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"> {
+export interface RefusedConversation extends Pick<
+  CompactionPort.Request,
+  "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"
+> {
   readonly error: AiError.AiError
   /** The router's decision on the error; absent for an error that a wrapper made of it. */
   readonly decision?: Classification.Decision | undefined
@@ -122,16 +126,18 @@ const isAboutSize = (reason: Classification.Reason): reason is Reason =>
   reason === "context_overflow" || reason === "payload_too_large" || reason === "long_context_tier"
 
 const isSmaller = (after: ReadonlyArray<Prompt.Message>, before: ReadonlyArray<Prompt.Message>): boolean =>
-  after.length < before.length || CallTokens.estimateTokens({ messages: after }) < CallTokens.estimateTokens({ messages: before })
+  after.length < before.length ||
+  CallTokens.estimateTokens({ messages: after }) < CallTokens.estimateTokens({ messages: before })
 
 /** One step: learn, compact; see the module. */
-export const recoverConversation = Effect.fnUntraced(function*(
+export const recoverConversation = Effect.fnUntraced(function* (
   learntWindows: ContextWindow.LearntWindows,
   compaction: CompactionPort.Service,
   turn: CompactionTurn,
   { decision, error, messages, route, window, ...ids }: RefusedConversation
 ): Effect.fn.Return<Outcome> {
-  const { message, reason } = decision ?? Classification.classify(error, CallTokens.describeSituation({ messages }, window))
+  const { message, reason } =
+    decision ?? Classification.classify(error, CallTokens.describeSituation({ messages }, window))
   const learnt = learnWindow(reason, message, window)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
   if (learnt.window < window) learntWindows.learnt(route, learnt)
@@ -144,7 +150,9 @@ export const recoverConversation = Effect.fnUntraced(function*(
     turn.attempts = 0
   }
   if (turn.attempts >= maxAttempts) {
-    return reportExhausted(`the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`)
+    return reportExhausted(
+      `the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`
+    )
   }
   turn.attempts++
   const smaller = yield* compaction.compact({ ...ids, messages, window: learnt.window, reason })
@@ -199,7 +207,9 @@ const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number 
   return undefined
 }
 
-/** Reads the window from the words of a refusal: exact wordings first, general ones after them (`hermes-llm.md` §11.2). */
+/**
+ * Reads the window from the words of a refusal: exact wordings first, general ones after them (`hermes-llm.md` §11.2).
+ */
 export const readStatedLimit = (message: string): StatedLimit => {
   const text = message.toLowerCase()
   if (excess.test(text)) return { _tag: "Excess" }

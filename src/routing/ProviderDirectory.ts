@@ -36,7 +36,7 @@ const makeEntry = ([name, row]: readonly [string, KnownProviders.Row]): Entry =>
     authentication: row.authentication ?? "key",
     keyVariables: row.keys ?? [],
     aliases: row.aliases ?? [],
-    domains: own === "" ? row.domains ?? [] : [own, ...(row.domains ?? [])],
+    domains: own === "" ? (row.domains ?? []) : [own, ...(row.domains ?? [])],
     aggregator: row.aggregator ?? false,
     families: row.families ?? [],
     login: row.login ?? false
@@ -65,7 +65,9 @@ export interface ProviderNames {
 /** The one of some that a name means, in any case. */
 export const findNamed = <A extends ProviderNames>(some: ReadonlyArray<A>, name: string): A | undefined => {
   const wanted = name.trim().toLowerCase()
-  return some.find(({ aliases = [], name }) => [name, ...aliases].some((other) => other.trim().toLowerCase() === wanted))
+  return some.find(({ aliases = [], name }) =>
+    [name, ...aliases].some((other) => other.trim().toLowerCase() === wanted)
+  )
 }
 
 /** Returns whether a host is one of the provider's own. */

@@ -1,15 +1,16 @@
 /**
- * Remembers over all sessions and processes that an account has used up its limit, so that none of them asks in vain, and
- * each refusal makes the wait longer.
+ * Remembers over all sessions and processes that an account has used up its limit, so that none of them asks in vain,
+ * and each refusal makes the wait longer.
  *
  * **Details**
  *
- * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts when a limit is used up and
- * not whole again within a minute, as its headers or those of the last answer say; one without is the matter of a busy
- * provider behind it. Until the limit is whole again calls go to the next route, or fail with the time; an answer ends it.
+ * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts when a limit is used up
+ * and not whole again within a minute, as its headers or those of the last answer say; one without is the matter of a
+ * busy provider behind it. Until the limit is whole again calls go to the next route, or fail with the time; an answer
+ * ends it.
  *
- * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning: the
- * provider itself still refuses.
+ * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning:
+ * the provider itself still refuses.
  *
  * Source: `hermes-llm.md` §16.5 (13), §17.5.
  */
@@ -42,35 +43,45 @@ export const guarded: ReadonlySet<string> = new Set(["nous"])
 /** The name of the file in the home directory. */
 export const fileName = "rate-limits.json"
 
-const Saved = Schema.fromJsonString(Schema.Struct({
-  version: Schema.Literal(1),
-  /** Milliseconds since 1970 until which each key is not asked. */
-  until: Schema.Record(Schema.String, Schema.Finite)
-}))
+const Saved = Schema.fromJsonString(
+  Schema.Struct({
+    version: Schema.Literal(1),
+    /** Milliseconds since 1970 until which each key is not asked. */
+    until: Schema.Record(Schema.String, Schema.Finite)
+  })
+)
 type Until = (typeof Saved.Type)["until"]
 
 /** A guard over a file of a home directory, which need not exist yet. */
 export const openFile = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { load, save } = yield* HomeFile.makeMemory(home, fileName, Saved, { version: 1, until: {} }, "warning")
     const changing = yield* Semaphore.make(1)
 
     const changeMarks = (next: (until: Until, now: number) => Until | undefined): Effect.Effect<void> =>
-      changing.withPermit(Effect.gen(function*() {
-        const until = next((yield* load).until, yield* Clock.currentTimeMillis)
-        if (until !== undefined) yield* save({ version: 1, until })
-      }))
+      changing.withPermit(
+        Effect.gen(function* () {
+          const until = next((yield* load).until, yield* Clock.currentTimeMillis)
+          if (until !== undefined) yield* save({ version: 1, until })
+        })
+      )
 
     return {
       closedFor: (key) =>
         Effect.map(Effect.all([load, Clock.currentTimeMillis]), ([{ until }, now]) => {
-          const end = Object.hasOwn(until, key) ? until[key] ?? 0 : 0
+          const end = Object.hasOwn(until, key) ? (until[key] ?? 0) : 0
           return end > now ? end - now : undefined
         }),
       close: (key, millis) =>
-        changeMarks((until, now) => ({ ...Object.fromEntries(Object.entries(until).filter(([, end]) => end > now)), [key]: now + millis })),
+        changeMarks((until, now) => ({
+          ...Object.fromEntries(Object.entries(until).filter(([, end]) => end > now)),
+          [key]: now + millis
+        })),
       open: (key) =>
         changeMarks((until) =>
-          Object.hasOwn(until, key) ? Object.fromEntries(Object.entries(until).filter(([other]) => other !== key)) : undefined)
+          Object.hasOwn(until, key)
+            ? Object.fromEntries(Object.entries(until).filter(([other]) => other !== key))
+            : undefined
+        )
     }
   })

@@ -1,12 +1,13 @@
 /**
- * Admits calls to keys at the rates that their providers take, so that a call is not refused for a rate that others have already
- * been refused for, or that the provider has said: a queue for each key and route, shared by everybody who uses it.
+ * Admits calls to keys at the rates that their providers take, so that a call is not refused for a rate that others
+ * have already been refused for, or that the provider has said: a queue for each key and route, shared by everybody who
+ * uses it.
  *
  * **Details**
  *
- * A provider that says in its answers what is left of its limits is taken at its word; otherwise the rate is learnt from refusals
- * and answers (`RequestPacing`). Calls wait in the order in which they came; one that was refused comes back to its old place.
- * A key that nobody waits for costs a call nothing.
+ * A provider that says in its answers what is left of its limits is taken at its word; otherwise the rate is learnt
+ * from refusals and answers (`RequestPacing`). Calls wait in the order in which they came; one that was refused comes
+ * back to its old place. A key that nobody waits for costs a call nothing.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
@@ -41,7 +42,10 @@ export interface RateLimits {
   readonly take: (key: string, now: number) => Slot | undefined
   /** Waits until the key may be used. `taken` gets the slot in the moment in which it is taken. */
   readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
-  /** Takes a call of so many tokens out of what the provider said is left; returns how many milliseconds it has to wait for it. */
+  /**
+   * Takes a call of so many tokens out of what the provider said is left; returns how many milliseconds it has to wait
+   * for it.
+   */
   readonly pace: (key: string, tokens: () => number, now: number) => number
   /** The provider refused the call: nobody is admitted to the key for this long. */
   readonly refused: (slot: Slot, closedFor: Duration.Duration, now: number) => void
@@ -85,8 +89,11 @@ const leaveQueue = ({ waiting }: Queue, waiter: Waiter): void => {
   if (index === 0) wakeWaiter(waiting[0])
 }
 
-/** Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call from here. */
-export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function*() {
+/**
+ * Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call
+ * from here.
+ */
+export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function* () {
   const marks = yield* SharedMarks
   const clock = yield* Clock.Clock
   const queues = new Map<string, Queue>()
@@ -101,7 +108,7 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
     return queue
   }
 
-  const waitInLine = Effect.fnUntraced(function*(queue: Queue, waiter: Waiter, take: (now: number) => void) {
+  const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, take: (now: number) => void) {
     for (;;) {
       waiter.signal = Deferred.makeUnsafe()
       if (queue.waiting[0] !== waiter) {
@@ -131,15 +138,21 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
     pace.told(buckets, now)
   }
 
-  const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
+  const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({
+    key,
+    begun: rate.begin(now),
+    decided: false
+  })
 
-  const tell = yield* marks?.refusals.join((key, closedFor) => {
-    const queue = findOrMakeQueue(key)
-    const now = clock.currentTimeMillisUnsafe()
-    queue.rate.refused(queue.rate.begin(now), closedFor, now)
-    queue.rate.decided()
-    wakeWaiter(queue.waiting[0])
-  }) ?? Effect.undefined
+  const tell = yield* (
+    marks?.refusals.join((key, closedFor) => {
+      const queue = findOrMakeQueue(key)
+      const now = clock.currentTimeMillisUnsafe()
+      queue.rate.refused(queue.rate.begin(now), closedFor, now)
+      queue.rate.decided()
+      wakeWaiter(queue.waiting[0])
+    }) ?? Effect.undefined
+  )
 
   const limits: RateLimits = {
     place: () => ++places,
@@ -155,7 +168,10 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
       Effect.suspend(() => {
         const queue = findOrMakeQueue(key)
         const waiter = joinQueue(queue, place)
-        return Effect.ensuring(waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))), Effect.sync(() => leaveQueue(queue, waiter)))
+        return Effect.ensuring(
+          waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))),
+          Effect.sync(() => leaveQueue(queue, waiter))
+        )
       }),
     pace: (key, tokens, now) => paces.get(key)?.take(tokens, now) ?? 0,
     refused: (slot, closedFor, now) => {
@@ -180,7 +196,10 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
 /** A wait that is over sooner is waited for, even where there is another route. */
 const shortWait = Duration.seconds(2)
 
-/** A key that answers nobody for this long is taken to be at the end of its quota: from then on its refusals cost attempts. */
+/**
+ * A key that answers nobody for this long is taken to be at the end of its quota: from then on its refusals cost
+ * attempts.
+ */
 const longestSilence = Duration.minutes(5)
 
 const makeRateLimitError = (delay: Duration.Duration, body: string): AiError.AiError =>
@@ -191,17 +210,19 @@ const makeRateLimitError = (delay: Duration.Duration, body: string): AiError.AiE
   })
 
 /** Fails if the account has used up its limit; the next key of the pool is taken first. */
-const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(state) {
-  const { route, shared } = state
-  for (;;) {
-    const key = route.guardKey(state.lease)
-    const millis = key === undefined ? undefined : yield* shared.guard.closedFor(key)
-    if (millis === undefined) return undefined
-    const delay = Duration.millis(millis)
-    if ((yield* takeNextLease(state, { reason: "rate_limit", resetAfter: delay })) !== undefined) continue
-    return makeRateLimitError(delay, `the account at ${route.info.provider} has used up its limit`)
+const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(
+  function* (state) {
+    const { route, shared } = state
+    for (;;) {
+      const key = route.guardKey(state.lease)
+      const millis = key === undefined ? undefined : yield* shared.guard.closedFor(key)
+      if (millis === undefined) return undefined
+      const delay = Duration.millis(millis)
+      if ((yield* takeNextLease(state, { reason: "rate_limit", resetAfter: delay })) !== undefined) continue
+      return makeRateLimitError(delay, `the account at ${route.info.provider} has used up its limit`)
+    }
   }
-})
+)
 
 const isTooLong = ({ hasNext }: RouteCallState, delay: Duration.Duration): boolean =>
   hasNext && Duration.isGreaterThan(delay, shortWait)
@@ -213,11 +234,17 @@ const describeLimit = ({ refused, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
 /** Waits in line for the key, unless that takes too long. */
-const waitInQueue = Effect.fnUntraced(function*(state: RouteCallState, key: string): Effect.fn.Return<AiError.AiError | undefined> {
-  const { shared: { limits } } = state
+const waitInQueue = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  key: string
+): Effect.fn.Return<AiError.AiError | undefined> {
+  const {
+    shared: { limits }
+  } = state
   const expected = Duration.millis(limits.expected(key, readClock(state)))
   if (isTooLong(state, expected)) return makeQueueError(state, expected)
-  if (!Duration.isZero(expected)) yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.failures + 1 })
+  if (!Duration.isZero(expected))
+    yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.failures + 1 })
   state.refused = false
   state.place ??= limits.place()
   yield* limits.enter(key, state.place, (slot) => {
@@ -228,7 +255,10 @@ const waitInQueue = Effect.fnUntraced(function*(state: RouteCallState, key: stri
 
 /** Waits for what the provider said is left to be enough for this call, unless that takes too long. */
 const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
-  const { question, shared: { limits } } = state
+  const {
+    question,
+    shared: { limits }
+  } = state
   const millis = limits.pace(key, () => CallTokens.estimateTokens(question.call), readClock(state))
   if (millis <= 0) return open
   const delay = Duration.min(Duration.millis(millis), Backoff.longestRetryAfter)
@@ -236,17 +266,25 @@ const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError
     releaseAdmission(state)
     return Effect.succeed(makeQueueError(state, delay))
   }
-  return Effect.as(waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.failures + 1 }), undefined)
+  return Effect.as(
+    waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.failures + 1 }),
+    undefined
+  )
 }
 
 const open = Effect.succeed(undefined)
 
 const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> => {
-  const { route, shared: { limits } } = state
+  const {
+    route,
+    shared: { limits }
+  } = state
   const key = route.limitKey(state.lease)
   const slot = limits.take(key, readClock(state))
   if (slot === undefined) {
-    return Effect.flatMap(waitInQueue(state, key), (failure) => failure === undefined ? waitForQuota(state, key) : Effect.succeed(failure))
+    return Effect.flatMap(waitInQueue(state, key), (failure) =>
+      failure === undefined ? waitForQuota(state, key) : Effect.succeed(failure)
+    )
   }
   state.refused = false
   state.place ??= limits.place()
@@ -255,18 +293,21 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
 }
 
 /**
- * Waits until the key may be used; gives a failure instead when that would take too long and there is another route, or when
- * the account has used up its limit.
+ * Waits until the key may be used; gives a failure instead when that would take too long and there is another route, or
+ * when the account has used up its limit.
  */
 export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
   state.route.guardKey(state.lease) === undefined
     ? admitAtPace(state)
-    : Effect.flatMap(checkAccountLimit(state), (failure) => failure === undefined ? admitAtPace(state) : Effect.succeed(failure))
+    : Effect.flatMap(checkAccountLimit(state), (failure) =>
+        failure === undefined ? admitAtPace(state) : Effect.succeed(failure)
+      )
 
 /** Notes that the call was refused, and its key with it for this long. */
 export const recordRefusal = (state: RouteCallState, duration: Duration.Duration): void => {
   state.refused = true
-  if (state.slot !== undefined) state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), readClock(state))
+  if (state.slot !== undefined)
+    state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), readClock(state))
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
@@ -280,7 +321,9 @@ export const readHeaders = (state: RouteCallState, get: RequestPacing.GetHeader)
   if (state.slot !== undefined) state.shared.limits.accepted(state.slot, readClock(state), get)
 }
 
-/** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
+/**
+ * Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered.
+ */
 export const isFreeRefusal = (
   { lease, question: { deadline }, route, shared, startedAt }: RouteCallState,
   retryAfter: Duration.Duration | undefined,
@@ -293,11 +336,15 @@ export const isFreeRefusal = (
 }
 
 /** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
-export const learnFromRefusal = Effect.fnUntraced(function*(state: RouteCallState, { reason }: AiError.AiError) {
+export const learnFromRefusal = Effect.fnUntraced(function* (state: RouteCallState, { reason }: AiError.AiError) {
   const { lease, route, shared } = state
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
   if (headers !== undefined) {
-    shared.limits.told(route.limitKey(lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined, readClock(state))
+    shared.limits.told(
+      route.limitKey(lease),
+      (name) => (Object.hasOwn(headers, name) ? String(headers[name]) : undefined),
+      readClock(state)
+    )
   }
   const key = route.guardKey(lease)
   if (key === undefined) return

@@ -4,14 +4,15 @@
  *
  * **Details**
  *
- * Order says everything: a rate limit puts the next key before the next route and the next route before waiting; a server
- * error waits first. `RetryAfter` is possible as long as attempts are left, `NextKey` while the pool has another key, each
- * `Adapt` once per route, `Rebuild` once per call on the primary route, `NextRoute` while the chain has another entry.
- * `Compact` is not the router's to do: the call fails, and who owns the conversation finds it in the decision.
+ * Order says everything: a rate limit puts the next key before the next route and the next route before waiting; a
+ * server error waits first. `RetryAfter` is possible as long as attempts are left, `NextKey` while the pool has another
+ * key, each `Adapt` once per route, `Rebuild` once per call on the primary route, `NextRoute` while the chain has
+ * another entry. `Compact` is not the router's to do: the call fails, and who owns the conversation finds it in the
+ * decision.
  *
- * A refused connection is tried again after two seconds, for there is no busy server to spare, and without the new client that
- * the specification has for every fault of a connection, which would be refused too. An address that will never serve a model
- * (`classification/Evidence`) is not asked again.
+ * A refused connection is tried again after two seconds, for there is no busy server to spare, and without the new
+ * client that the specification has for every fault of a connection, which would be refused too. An address that will
+ * never serve a model (`classification/Evidence`) is not asked again.
  *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  */
@@ -20,9 +21,9 @@ import type { Change } from "./Adaptation.ts"
 import * as Schema from "effect/Schema"
 
 /**
- * Reasons of a provider's failure. They stand in `api_request_error.reason`, so they never change (`hermes-llm.md` §22).
- * `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are ours: their
- * recoveries differ from all others. `auth_permanent` is left out: nothing tells it from `auth`.
+ * Reasons of a provider's failure. They stand in `api_request_error.reason`, so they never change (`hermes-llm.md`
+ * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are
+ * ours: their recoveries differ from all others. `auth_permanent` is left out: nothing tells it from `auth`.
  */
 export const Reason = Schema.Literals([
   "auth",
@@ -67,7 +68,9 @@ export type Recovery =
   | { readonly _tag: "LowerOutputCap"; readonly to: number }
   /** Make the conversation smaller, then ask again. */
   | { readonly _tag: "Compact" }
-  /** Ask again after a while; after `after`, if the provider said so, and exactly then where nobody was there to say it. */
+  /**
+   * Ask again after a while; after `after`, if the provider said so, and exactly then where nobody was there to say it.
+   */
   | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly exact?: true }
   /** Open a new connection and start over. */
   | { readonly _tag: "Rebuild" }
@@ -97,10 +100,18 @@ interface Details {
 const shortly: Recovery = { _tag: "RetryAfter", after: Duration.seconds(2), exact: true }
 
 /** Reasons that say nothing better of a failure than that its address may be wrong. */
-export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>(["unknown", "timeout", "invalid_response", "format_error"])
+export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
+  "unknown",
+  "timeout",
+  "invalid_response",
+  "format_error"
+])
 
 /** The recoveries of a reason; the switch is exhaustive, so that a new reason must say what it means. */
-export const listRecoveries = (reason: Reason, { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details): ReadonlyArray<Recovery> => {
+export const listRecoveries = (
+  reason: Reason,
+  { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details
+): ReadonlyArray<Recovery> => {
   if (wrongAddress) return [nextRoute]
   const retry: Recovery = { _tag: "RetryAfter", after: retryAfter }
   switch (reason) {
@@ -149,8 +160,14 @@ export const listRecoveries = (reason: Reason, { outputCap, parameters, retryAft
 
 /** Returns whether the same route may still answer, waited for or not. */
 export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>
-  recoveries.some(({ _tag }) => _tag === "RetryAfter" || _tag === "Compact" || _tag === "LowerOutputCap" || _tag === "Adapt"
-    || _tag === "AdaptParameters")
+  recoveries.some(
+    ({ _tag }) =>
+      _tag === "RetryAfter" ||
+      _tag === "Compact" ||
+      _tag === "LowerOutputCap" ||
+      _tag === "Adapt" ||
+      _tag === "AdaptParameters"
+  )
 
 /** Describes a recovery in words. */
 export const describeRecovery = (recovery: Recovery): string => {

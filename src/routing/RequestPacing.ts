@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Each call takes its share of what was left when the provider last said so; when a limit has nothing left for it, the call
- * waits for as much of it as it needs to fill up. Several calls at once wait one behind the other. Answers correct the
- * account.
+ * Each call takes its share of what was left when the provider last said so; when a limit has nothing left for it, the
+ * call waits for as much of it as it needs to fill up. Several calls at once wait one behind the other. Answers correct
+ * the account.
  *
  * | who | headers |
  * | --- | --- |
@@ -17,15 +17,16 @@
  *
  * The rate of a key whose provider says nothing of its limits is learnt ({@link makeLearntRate}).
  *
- * Before the first refusal no rate is known. Then at most `firstWindow` calls wait for a first sign of their answer at once;
- * the window doubles whenever as many calls as it holds were accepted. Calls that find it full begin all the same, one
- * `fullWindowDelay` after the other and sooner and sooner: however many there are, all of them have begun after two seconds. A
- * few calls side by side never notice it; a crowd learns from a few refusals instead of one for each.
+ * Before the first refusal no rate is known. Then at most `firstWindow` calls wait for a first sign of their answer at
+ * once; the window doubles whenever as many calls as it holds were accepted. Calls that find it full begin all the
+ * same, one `fullWindowDelay` after the other and sooner and sooner: however many there are, all of them have begun
+ * after two seconds. A few calls side by side never notice it; a crowd learns from a few refusals instead of one for
+ * each.
  *
- * The first refusal closes the key for as long as the provider says and sets the rate: as many calls in that time as were
- * accepted in it, less a margin. Calls then begin evenly spread. Every accepted call raises the rate a little, every
- * refusal lowers it by a fifth; refusals of calls that began before the rate was last lowered say nothing new. After a
- * while without refusals the rate is forgotten.
+ * The first refusal closes the key for as long as the provider says and sets the rate: as many calls in that time as
+ * were accepted in it, less a margin. Calls then begin evenly spread. Every accepted call raises the rate a little,
+ * every refusal lowers it by a fifth; refusals of calls that began before the rate was last lowered say nothing new.
+ * After a while without refusals the rate is forgotten.
  *
  * Source: `hermes-llm.md` §17.5.
  */
@@ -49,7 +50,8 @@ const units: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h:
 const parseLength = (text: string): number | undefined => {
   if (!/^(?:[\d.]+(?:ms|s|m|h|d))+$/.test(text)) return undefined
   let millis = 0
-  for (const [, count, unit = ""] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g)) millis += Number(count) * (units[unit] ?? 0)
+  for (const [, count, unit = ""] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g))
+    millis += Number(count) * (units[unit] ?? 0)
   return millis
 }
 
@@ -103,7 +105,8 @@ export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> 
     if (remaining === undefined) continue
     const limit = parseCount(get(headers.limit))
     const resetMillis = parseReset(get(headers.reset)?.trim() ?? "", now)
-    if (resetMillis > 0) found.push({ kind, limit, remaining, resetMillis, refills: refills && limit !== undefined && limit > 0 })
+    if (resetMillis > 0)
+      found.push({ kind, limit, remaining, resetMillis, refills: refills && limit !== undefined && limit > 0 })
   }
   return found
 }
@@ -177,7 +180,8 @@ export const makePace = (): Pace => {
     },
     take: (tokens, now) => {
       let wait = 0
-      for (const level of listOpenLevels(now)) wait = Math.max(wait, takeFrom(level, level.said.kind === "requests" ? 1 : tokens(), now))
+      for (const level of listOpenLevels(now))
+        wait = Math.max(wait, takeFrom(level, level.said.kind === "requests" ? 1 : tokens(), now))
       return wait
     },
     left: (now) => listOpenLevels(now).map(({ said, wholeAt }) => ({ ...said, resetMillis: wholeAt - now }))
@@ -263,10 +267,13 @@ export const makeLearntRate = (): LearntRate => {
 
   const estimateFirstRate = (span: number, now: number): Rate => {
     const accepted = beginnings.filter((at) => at > now - span).length
-    return { perMilli: margin * Math.max(1, accepted) / span, step: undefined }
+    return { perMilli: (margin * Math.max(1, accepted)) / span, step: undefined }
   }
 
-  const lowerRate = ({ perMilli }: Rate): Rate => ({ perMilli: perMilli * decrease, step: perMilli * decrease * careful })
+  const lowerRate = ({ perMilli }: Rate): Rate => ({
+    perMilli: perMilli * decrease,
+    step: perMilli * decrease * careful
+  })
 
   return {
     delay: (now) => {

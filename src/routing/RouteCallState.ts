@@ -1,6 +1,6 @@
 /**
- * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys. A managed route
- * is the route with its keys and what was learnt of its endpoint; all sessions share it.
+ * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys. A managed
+ * route is the route with its keys and what was learnt of its endpoint; all sessions share it.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -40,8 +40,8 @@ export interface ManagedRoute {
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
   /**
-   * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application opened
-   * cannot be opened again.
+   * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application
+   * opened cannot be opened again.
    */
   readonly isDirect: boolean
   /** Forms of a call that the endpoint turned out not to take. */
@@ -94,7 +94,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
       routes.set(lease.id, keyed)
       return keyed
     },
-    limitKey: (lease) => lease === undefined ? ownKey : `${id}|${lease.id}`,
+    limitKey: (lease) => (lease === undefined ? ownKey : `${id}|${lease.id}`),
     guardKey: (lease) => {
       if (!guarded.has(route.provider)) return undefined
       return `${route.provider}|${lease?.id ?? own}`
@@ -146,7 +146,9 @@ export interface Progress {
   readonly parts: Array<ReadonlyArray<StreamPart>>
 }
 
-/** State of one call on one route: what it was asked, what all calls share, and what changes from attempt to attempt. */
+/**
+ * State of one call on one route: what it was asked, what all calls share, and what changes from attempt to attempt.
+ */
 export interface RouteCallState extends Call, Position {
   readonly route: ManagedRoute
   /** Window and prices of the route's model. */
@@ -220,7 +222,8 @@ export const makeCallState = (
 })
 
 /** Size of the call, for the classification of its failure. */
-const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation => CallTokens.describeSituation(question.call, known.window.tokens)
+const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation =>
+  CallTokens.describeSituation(question.call, known.window.tokens)
 
 /** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
 export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
@@ -271,9 +274,11 @@ export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
   const { pool } = state.route
   return pool === undefined
     ? Effect.void
-    : Effect.uninterruptible(Effect.map(pool.lease, (lease) => {
-      state.lease = lease
-    }))
+    : Effect.uninterruptible(
+        Effect.map(pool.lease, (lease) => {
+          state.lease = lease
+        })
+      )
 }
 
 /** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
@@ -281,13 +286,18 @@ export const takeNextLease = (
   state: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]
 ): Effect.Effect<Lease | undefined> => {
-  const { lease, route: { pool } } = state
+  const {
+    lease,
+    route: { pool }
+  } = state
   return pool === undefined || lease === undefined
     ? Effect.succeed(undefined)
-    : Effect.uninterruptible(Effect.map(pool.rotate(lease, why), (next) => {
-      if (next !== undefined) state.lease = next
-      return next
-    }))
+    : Effect.uninterruptible(
+        Effect.map(pool.rotate(lease, why), (next) => {
+          if (next !== undefined) state.lease = next
+          return next
+        })
+      )
 }
 
 /** Gives the key back. */

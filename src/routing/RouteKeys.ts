@@ -47,7 +47,13 @@ export interface Claim {
   /** The source that names the address, where its variables may follow it. */
   readonly pairedWith?: VariableLevel | undefined
   /** Key of a named endpoint at its own address. */
-  readonly endpoint?: { readonly apiKey?: Redacted.Redacted<string> | undefined; readonly keyEnv?: string | undefined; readonly label: string } | undefined
+  readonly endpoint?:
+    | {
+        readonly apiKey?: Redacted.Redacted<string> | undefined
+        readonly keyEnv?: string | undefined
+        readonly label: string
+      }
+    | undefined
   /** The environment chose provider or address: a key that another source gives is not for it. */
   readonly ofEnvironment?: boolean | undefined
 }
@@ -101,40 +107,64 @@ const failForMissingKey = ({ entry, keyVariables }: Claim, host: string, own: bo
   const login = entry.login ? "run `hermes model login`, or " : ""
   return own
     ? failWith(
-      keyVariables[0] ?? "model.api_key",
-      `no API key for ${entry.displayName}: ${login}set ${variables} (or model.api_key)`
-    )
+        keyVariables[0] ?? "model.api_key",
+        `no API key for ${entry.displayName}: ${login}set ${variables} (or model.api_key)`
+      )
     : failWith(
-      "model.api_key",
-      `no API key for ${host}: set model.api_key (${variables} goes to ${joinAlternatives(entry.domains)} only)`
-    )
+        "model.api_key",
+        `no API key for ${host}: set model.api_key (${variables} goes to ${joinAlternatives(entry.domains)} only)`
+      )
 }
 
 /** A login goes where it was issued: to the provider's own hosts, or to the very server that issued it. */
-export const mayLogIn = (entry: Directory.Entry, address: string | undefined, { issuer }: Pick<Login, "issuer">): boolean =>
+export const mayLogIn = (
+  entry: Directory.Entry,
+  address: string | undefined,
+  { issuer }: Pick<Login, "issuer">
+): boolean =>
   issuer === undefined
     ? Directory.isOwn(entry, address)
-    : EndpointAddress.readOrigin(issuer) !== undefined && EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
+    : EndpointAddress.readOrigin(issuer) !== undefined &&
+      EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
 
 /** The key for an address, none where none is needed, or what to do about a missing one. */
-export const resolveKey = (claim: Claim, address: string | undefined, given: RouteCredentials, lookup: Lookup): KeyResult => {
+export const resolveKey = (
+  claim: Claim,
+  address: string | undefined,
+  given: RouteCredentials,
+  lookup: Lookup
+): KeyResult => {
   const { endpoint, entry, keyVariables, pairedWith } = claim
-  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins }: RouteCredentials = claim.ofEnvironment === true ? { logins: given.logins } : given
+  const {
+    apiKey,
+    apiKeyAt = "model.api_key",
+    keyEnv,
+    logins
+  }: RouteCredentials = claim.ofEnvironment === true ? { logins: given.logins } : given
   if (isGiven(apiKey)) return Result.succeed({ key: apiKey, from: apiKeyAt })
-  const explicit = findVariable(lookup, keyEnv === undefined ? [] : [keyEnv])
-    ?? (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined)
-    ?? findVariable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
+  const explicit =
+    findVariable(lookup, keyEnv === undefined ? [] : [keyEnv]) ??
+    (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined) ??
+    findVariable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
   if (explicit !== undefined) return Result.succeed(explicit)
   if (entry.authentication === "aws") return Result.succeed({ key: undefined, from: "credentials of the AWS SDK" })
   if (entry.authentication === "none") return Result.succeed({ key: undefined, from: "none" })
   if (keyEnv === undefined) {
     const own = Directory.isOwn(entry, address)
     const login = logins?.get(entry.name)
-    const found = (own ? findVariable(lookup, entry.keyVariables) : undefined)
-      ?? (pairedWith === undefined ? undefined : findVariable(lookup, keyVariables, pairedWith))
-      ?? (login !== undefined && mayLogIn(entry, address, login) ? { key: login.key, from: "hermes model login" } : undefined)
+    const found =
+      (own ? findVariable(lookup, entry.keyVariables) : undefined) ??
+      (pairedWith === undefined ? undefined : findVariable(lookup, keyVariables, pairedWith)) ??
+      (login !== undefined && mayLogIn(entry, address, login)
+        ? { key: login.key, from: "hermes model login" }
+        : undefined)
     if (found !== undefined) return Result.succeed(found)
-    if (entry.authentication === "key") return failForMissingKey(claim, EndpointAddress.parseAddress(address).host, own || (entry.login && login === undefined))
+    if (entry.authentication === "key")
+      return failForMissingKey(
+        claim,
+        EndpointAddress.parseAddress(address).host,
+        own || (entry.login && login === undefined)
+      )
   }
   return entry.authentication === "optional" || keyEnv === undefined
     ? Result.succeed({ key: noKey, from: "none" })

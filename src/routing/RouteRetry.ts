@@ -4,11 +4,11 @@
  * **Details**
  *
  * After each failure the decision's recoveries are tried in their order (`Recovery`); the first one that is possible is
- * done and the attempt repeated. What does not wait costs no attempt. An answer that broke off is made again, or its rest
- * is asked for (`PartialAnswer`).
+ * done and the attempt repeated. What does not wait costs no attempt. An answer that broke off is made again, or its
+ * rest is asked for (`PartialAnswer`).
  *
- * Everything that a user would notice is an event: waits, another key, another connection, a call in another form. Waits
- * are sleeps: an interruption ends them at once.
+ * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
+ * Waits are sleeps: an interruption ends them at once.
  *
  * Source: `hermes-llm.md` §15.5, §16.5, §17.
  */
@@ -54,7 +54,11 @@ const again = Effect.succeed("again" as const)
 const impossible = Effect.succeed(undefined)
 
 const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
-  const { lease, renewed, route: { pool } } = state
+  const {
+    lease,
+    renewed,
+    route: { pool }
+  } = state
   if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
   renewed.add(lease.number)
   return Effect.map(pool.refresh(lease), (fresh) => {
@@ -64,11 +68,16 @@ const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
   })
 }
 
-const tryNextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
-  const { lease, route: { info, pool }, shared } = state
+const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
+  const {
+    lease,
+    route: { info, pool },
+    shared
+  } = state
   if (pool === undefined || lease === undefined) return undefined
   const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit") RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  if (reason === "rate_limit")
+    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
   const next = yield* takeNextLease(state, { reason, resetAfter })
   if (next === undefined) return undefined
   yield* emitNotice(
@@ -91,7 +100,10 @@ const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
 const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): RecoveryAttempt => {
   const { request, route, shared } = state
   if (request === undefined) return impossible
-  const { info: { apiMode }, parameters: changes } = route
+  const {
+    info: { apiMode },
+    parameters: changes
+  } = route
   for (const name of names) {
     const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
     if (to === null) continue
@@ -112,7 +124,10 @@ const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
   return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), again)
 }
 
-/** Names the reason of a wait: the words for a connection are ours and say what to do; those of a provider are for the end. */
+/**
+ * Names the reason of a wait: the words for a connection are ours and say what to do; those of a provider are for the
+ * end.
+ */
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
@@ -125,7 +140,11 @@ const changeKey = (state: RouteCallState): Effect.Effect<void> => {
 }
 
 /** Goes back to the queue of the key. */
-const returnToQueue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure, asked: Duration.Duration | undefined) {
+const returnToQueue = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  { error }: Failure,
+  asked: Duration.Duration | undefined
+) {
   const { shared } = state
   const now = yield* Clock.currentTimeMillis
   const after = asked ?? CredentialPool.readResetAfter(error, now)
@@ -140,19 +159,27 @@ const returnToQueue = Effect.fnUntraced(function*(state: RouteCallState, { error
 
 type Retry = Extract<Recovery.Recovery, { readonly _tag: "RetryAfter" }>
 
-const retryLater = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure, { after, exact }: Retry) {
-  const { route: { info }, shared } = state
+const retryLater = Effect.fnUntraced(function* (state: RouteCallState, failed: Failure, { after, exact }: Retry) {
+  const {
+    route: { info },
+    shared
+  } = state
   if (state.spent) return undefined
   if (failed.decision.reason === "rate_limit") return yield* returnToQueue(state, failed, after)
   state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
-  const duration = exact === true && after !== undefined ? after : yield* Backoff.computeWait(shared.backoff, state.failures, after)
-  yield* waitAndNotify(state, { reason: `${info.provider}: ${describeWaitReason(failed)}`, duration, attempt: state.failures + 1 })
+  const duration =
+    exact === true && after !== undefined ? after : yield* Backoff.computeWait(shared.backoff, state.failures, after)
+  yield* waitAndNotify(state, {
+    reason: `${info.provider}: ${describeWaitReason(failed)}`,
+    duration,
+    attempt: state.failures + 1
+  })
   yield* changeKey(state)
   return "again" as const
 })
 
-const rebuildConnection = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure) {
+const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
   const { isPrimary, route, shared } = state
   if (state.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
   state.rebuilt = true
@@ -163,7 +190,7 @@ const rebuildConnection = Effect.fnUntraced(function*(state: RouteCallState, { e
   return "again" as const
 })
 
-const tryNextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
+const tryNextRoute = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
   if (!state.hasNext) return undefined
   if (reason === "rate_limit") {
     const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
@@ -196,7 +223,10 @@ const attemptRecovery = (state: RouteCallState, recovery: Recovery.Recovery, fai
 }
 
 /** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
-const recoverFromFailure = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure): Effect.fn.Return<Onward> {
+const recoverFromFailure = Effect.fnUntraced(function* (
+  state: RouteCallState,
+  failed: Failure
+): Effect.fn.Return<Onward> {
   if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, failed.error)
   for (const recovery of failed.decision.recoveries) {
     const onward = yield* attemptRecovery(state, recovery, failed)
@@ -209,9 +239,9 @@ const recoverFromFailure = Effect.fnUntraced(function*(state: RouteCallState, fa
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
   /** This route cannot answer; another one may. */
-  | { readonly _tag: "NextRoute" } & Failure
+  | ({ readonly _tag: "NextRoute" } & Failure)
   /** No route is to be asked. */
-  | { readonly _tag: "GivenUp" } & Failure
+  | ({ readonly _tag: "GivenUp" } & Failure)
 
 /** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
 const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
@@ -227,7 +257,7 @@ const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void>
  * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
  * asked for often enough on this route.
  */
-const handleBrokenAnswer = Effect.fnUntraced(function*(
+const handleBrokenAnswer = Effect.fnUntraced(function* (
   state: RouteCallState,
   { reason }: Decision
 ): Effect.fn.Return<boolean> {
@@ -256,7 +286,7 @@ const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Ef
   })
 }
 
-const attemptUntilDone = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
+const attemptUntilDone = Effect.fnUntraced(function* <E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
   const { hasNext, log, route, shared } = state
   const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
   if (route.pool !== undefined) yield* takeLease(state)
@@ -267,7 +297,10 @@ const attemptUntilDone = Effect.fnUntraced(function*<E>(state: RouteCallState): 
     }
     if (log.isDirty === true) yield* discardStreamed(state)
     state.progress = undefined
-    const asked = route.provider === undefined ? shared.providers.use(route.routeWith(state.lease), attemptWith) : attemptWith(route.provider)
+    const asked =
+      route.provider === undefined
+        ? shared.providers.use(route.routeWith(state.lease), attemptWith)
+        : attemptWith(route.provider)
     const result = yield* Effect.catch(asked, selectProviderFailure)
     if (!AiError.isAiError(result)) {
       yield* shared.catalogue.probing.succeeded(route.route)
@@ -283,7 +316,10 @@ const attemptUntilDone = Effect.fnUntraced(function*<E>(state: RouteCallState): 
     if (onward === "again") continue
     const { status, wrongAddress } = decision
     const { provider } = route.info
-    const error = wrongAddress === undefined || log.translations.has(result) ? result : Evidence.explainWrongAddress(result, wrongAddress, { provider, status })
+    const error =
+      wrongAddress === undefined || log.translations.has(result)
+        ? result
+        : Evidence.explainWrongAddress(result, wrongAddress, { provider, status })
     return { _tag: onward === "next route" ? "NextRoute" : "GivenUp", error, decision }
   }
 })

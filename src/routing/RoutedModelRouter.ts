@@ -3,18 +3,18 @@
  *
  * **Details**
  *
- * A call goes to the route that its session is on, by a breaker, with as many attempts as `RouteRetry` finds worth making;
- * what a route cannot do is left to the next one in the chain. The session stays there for the rest of its turn
+ * A call goes to the route that its session is on, by a breaker, with as many attempts as `RouteRetry` finds worth
+ * making; what a route cannot do is left to the next one in the chain. The session stays there for the rest of its turn
  * (`Failover`). The answer says which route gave it.
  *
- * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask. When the
- * chain ends without an answer, the routes that were passed over are asked after all.
+ * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask.
+ * When the chain ends without an answer, the routes that were passed over are asked after all.
  *
  * A call that names a route of its own is made on that route alone.
  *
- * Opening a provider loads an SDK and makes connections, so providers stay open between calls, one for each route that was asked
- * (address, model, key, headers and all), as many as fit ({@link makeOpenProviders}). Beyond the capacity the one that was not used
- * for longest goes; while a call uses it, it stays open until that call ends.
+ * Opening a provider loads an SDK and makes connections, so providers stay open between calls, one for each route that
+ * was asked (address, model, key, headers and all), as many as fit ({@link makeOpenProviders}). Beyond the capacity the
+ * one that was not used for longest goes; while a call uses it, it stays open until that call ends.
  *
  * **Gotchas**
  *
@@ -90,22 +90,27 @@ interface OpenProvider {
 /** Tells routes apart by everything in them. It holds the key: it stays in memory, and is never shown. */
 const identity = memoize(({ apiKey, ...rest }: Route.Route): string =>
   JSON.stringify([
-    Object.entries(rest).toSorted(([a], [b]) => a < b ? -1 : 1),
+    Object.entries(rest).toSorted(([a], [b]) => (a < b ? -1 : 1)),
     apiKey === undefined ? null : Redacted.value(apiKey)
-  ]))
+  ])
+)
 
-const toOpeningError = (route: Route.Route) => (error: AiError.AiError | ConfigError): AiError.AiError =>
-  AiError.isAiError(error) ? error : AiError.make({
-    module: "OpenProviders",
-    method: "open",
-    reason: error.path.endsWith("KEY")
-      ? new AiError.AuthenticationError({ kind: "MissingKey", description: error.message })
-      : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
-  })
+const toOpeningError =
+  (route: Route.Route) =>
+  (error: AiError.AiError | ConfigError): AiError.AiError =>
+    AiError.isAiError(error)
+      ? error
+      : AiError.make({
+          module: "OpenProviders",
+          method: "open",
+          reason: error.path.endsWith("KEY")
+            ? new AiError.AuthenticationError({ kind: "MissingKey", description: error.message })
+            : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
+        })
 
 /** Makes an empty set of open providers. The scope closes them all. */
 export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const kept = new Map<string, OpenProvider>()
     const owner = yield* Effect.scope
     const opening = yield* Semaphore.make(1)
@@ -135,7 +140,7 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
 
     const openAndKeep = (key: string, route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const found = reuseProvider(key)
           if (found !== undefined) return found
           const scope = yield* Scope.fork(owner)
@@ -164,7 +169,8 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
       })
 
     return {
-      use: (route, body) => Effect.acquireUseRelease(acquireProvider(route), ({ provider }) => body(provider), releaseUse),
+      use: (route, body) =>
+        Effect.acquireUseRelease(acquireProvider(route), ({ provider }) => body(provider), releaseUse),
       retire: (route) =>
         Effect.suspend(() => {
           const key = identity(route)
@@ -203,7 +209,10 @@ export interface Options {
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
   readonly maxAttempts?: number | undefined
-  /** Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when absent. */
+  /**
+   * Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when
+   * absent.
+   */
   readonly streamRetries?: number | undefined
   readonly backoff?: Backoff.Limits | undefined
   readonly breaker?: Breakers.Policy | undefined
@@ -229,9 +238,9 @@ const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): 
   return others === 0 ? provider : `${provider}#${others + 1}`
 }
 
-const makeManagedRoutes = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
+const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
-  const makeManagedRoute = Effect.fnUntraced(function*(entry: ChainEntry) {
+  const makeManagedRoute = Effect.fnUntraced(function* (entry: ChainEntry) {
     const { credentials = [], limits, provider, route, strategy } = entry
     const keys = formatPoolIdentity(entry)
     let pool = pools.get(keys)
@@ -242,23 +251,20 @@ const makeManagedRoutes = Effect.fnUntraced(function*({ apart = [], chain, store
     return manageRoute({ route, pool, limits, provider })
   })
   const first = yield* makeManagedRoute(chain[0])
-  const routes = [first, ...yield* Effect.forEach(chain.slice(1), makeManagedRoute)]
+  const routes = [first, ...(yield* Effect.forEach(chain.slice(1), makeManagedRoute))]
   return { first, routes, apart: yield* Effect.forEach(apart, makeManagedRoute) }
 })
 
 const alone = { hasNext: false, isPrimary: true }
 
 /** Makes a router and the view of its state. */
-export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<
-  { readonly router: Service; readonly status: RouterStatus["Service"] },
-  never,
-  Scope.Scope
-> {
+export const makeRouter = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
   const { apart, first, routes } = yield* makeManagedRoutes(options)
   // A route that is the only one is always asked: it needs no breaker.
-  const failover = routes.length < 2
-    ? undefined
-    : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
+  const failover =
+    routes.length < 2 ? undefined : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
   const own = new WeakMap<Route.Route, ManagedRoute>()
   const catalogue = options.catalogue ?? Catalogue.makeBundled()
   const shared: Shared = {
@@ -278,15 +284,15 @@ export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.
   const findManagedRoute = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const made = apart.find((one) => Routes.isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
+    const made =
+      apart.find((one) => Routes.isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
     own.set(route, made)
     return made
   }
 
   const callSingleRoute = <E>(call: Call, route: ManagedRoute) =>
-    Effect.flatMap(
-      RouteRetry.callRoute<E>(call, route, alone),
-      (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
+    Effect.flatMap(RouteRetry.callRoute<E>(call, route, alone), (outcome) =>
+      outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
     )
 
   const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
@@ -294,11 +300,12 @@ export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.
       const { log = makeLog(), route } = question
       log.isDirty = false
       const call: Call = { shared, interceptors, question, log }
-      const answered = route !== undefined && route !== primaryRoute
-        ? callSingleRoute<E>(call, findManagedRoute(route))
-        : failover === undefined
-        ? callSingleRoute<E>(call, first)
-        : failover.call<E>(call)
+      const answered =
+        route !== undefined && route !== primaryRoute
+          ? callSingleRoute<E>(call, findManagedRoute(route))
+          : failover === undefined
+            ? callSingleRoute<E>(call, first)
+            : failover.call<E>(call)
       // The translation of the last failure comes out in its place; `E` is what wrappers fail with.
       return Effect.catch(answered, (error) => {
         const translation = AiError.isAiError(error) ? log.translations.get(error) : undefined
@@ -306,7 +313,7 @@ export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.
       })
     })
 
-  const advance: Service["advance"] = Effect.fnUntraced(function*(turn, why) {
+  const advance: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
     const now = yield* Clock.currentTimeMillis
     const to = (failover?.position(turn, now) ?? 0) + 1
     const route = routes[to]
@@ -321,15 +328,18 @@ export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.
       route: Effect.succeed(route.info),
       keys: route.pool?.state ?? Effect.succeed([]),
       breaker: failover?.breaker(route) ?? Effect.succeed("Closed" as const)
-    }))
+    })
+  )
 
   return {
     router: {
       primary: Effect.succeed(primary),
       primaryRoute: onPrimary,
-      current: failover === undefined
-        ? () => onPrimary
-        : (turn) => Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
+      current:
+        failover === undefined
+          ? () => onPrimary
+          : (turn) =>
+              Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
       catalogue,
       call,
       advance
@@ -340,5 +350,8 @@ export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.
 
 /** {@link makeRouter} as Layer. */
 export const layer = (options: Options): Layer.Layer<ModelRouter | RouterStatus> =>
-  Layer.effectContext(Effect.map(makeRouter(options), ({ router, status }) =>
-    Context.make(ModelRouter, router).pipe(Context.add(RouterStatus, status))))
+  Layer.effectContext(
+    Effect.map(makeRouter(options), ({ router, status }) =>
+      Context.make(ModelRouter, router).pipe(Context.add(RouterStatus, status))
+    )
+  )

@@ -1,12 +1,12 @@
 /**
- * Resolves what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the environment
- * come in through a lookup.
+ * Resolves what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the
+ * environment come in through a lookup.
  *
  * **Details**
  *
  * An address without a provider belongs to the provider whose host it is, else to `custom`. A model without a provider
- * goes where a key for it is. With no provider, model and address at all the route is the offline stand-in: a key in the
- * environment alone is nobody's decision to spend it.
+ * goes where a key for it is. With no provider, model and address at all the route is the offline stand-in: a key in
+ * the environment alone is nobody's decision to spend it.
  *
  * **Gotchas**
  *
@@ -98,7 +98,8 @@ interface EnvironmentAddress {
   readonly label: string
 }
 
-const formatSourceLabel = (source: Keys.VariableLevel): string => source === "env-file" ? `.env: ${endpointVariable}` : endpointVariable
+const formatSourceLabel = (source: Keys.VariableLevel): string =>
+  source === "env-file" ? `.env: ${endpointVariable}` : endpointVariable
 
 const findEnvironmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undefined => {
   const source = Keys.findSource(lookup, endpointVariable)
@@ -129,11 +130,11 @@ const findNamedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint
 
 const failForUnknownProvider = (settings: ModelSettings, name: string): RouteResult<never> => {
   const own = settings.customProviders?.map((endpoint) => endpoint.name.trim().toLowerCase()) ?? []
-  const near = Directory.findNearestName(name, [...own, ...settings.otherProviders ?? []])
+  const near = Directory.findNearestName(name, [...own, ...(settings.otherProviders ?? [])])
   return failWith(
     "model.provider",
-    `model.provider: unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`
-      + "For an endpoint of your own use the provider custom with model.base_url"
+    `model.provider: unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}` +
+      "For an endpoint of your own use the provider custom with model.base_url"
   )
 }
 
@@ -142,7 +143,9 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
   const own = describeOwnAddress(settings)
   if (endpoint !== undefined) {
     const label = `custom_providers (${endpoint.name})`
-    const isMoved = own.baseUrl !== undefined && EndpointAddress.normalizeAddress(own.baseUrl) !== EndpointAddress.normalizeAddress(endpoint.baseUrl)
+    const isMoved =
+      own.baseUrl !== undefined &&
+      EndpointAddress.normalizeAddress(own.baseUrl) !== EndpointAddress.normalizeAddress(endpoint.baseUrl)
     return Result.succeed({
       name: `custom:${endpoint.name.trim().toLowerCase()}`,
       entry: Directory.custom,
@@ -158,7 +161,9 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
   const entry = Directory.findProvider(name)
   if (entry === undefined) return failForUnknownProvider(settings, name)
   // A key of the route's own is for OpenAI itself: the address of the environment is for a route that has none.
-  const isOpen = entry.name === "custom" || (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
+  const isOpen =
+    entry.name === "custom" ||
+    (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
   const fromEnvironment = own.baseUrl === undefined && isOpen ? findEnvironmentAddress(lookup) : undefined
   return Result.succeed({
     name: entry.name,
@@ -169,17 +174,23 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
     ofEnvironment: fromEnvironment !== undefined,
     addressFrom: fromEnvironment?.label ?? (own.baseUrl === undefined ? undefined : own.from),
     keyVariables: entry.keyVariables,
-    // `custom` is whoever listens there: only the variable that names the address may bring a key along. A provider's variable
-    // follows an address that the same source names for that provider.
-    pairedWith: fromEnvironment?.source ?? ((entry.name !== "custom" && own.namesProvider) || own.isEndpoint ? own.source : undefined)
+    // `custom` is whoever listens there: only the variable that names the address may bring a key along. A provider's
+    // variable follows an address that the same source names for that provider.
+    pairedWith:
+      fromEnvironment?.source ??
+      ((entry.name !== "custom" && own.namesProvider) || own.isEndpoint ? own.source : undefined)
   })
 }
 
-const chooseByAddress = (baseUrl: string, at: Pick<ReturnType<typeof describeOwnAddress>, "addressAt" | "from" | "isEndpoint" | "source">): ProviderChoice => {
+const chooseByAddress = (
+  baseUrl: string,
+  at: Pick<ReturnType<typeof describeOwnAddress>, "addressAt" | "from" | "isEndpoint" | "source">
+): ProviderChoice => {
   const detected = Detection.detectRoute({ model: "", baseUrl })
-  const found = detected.apiMode === "bedrock_converse"
-    ? Directory.findProvider("bedrock")
-    : Directory.findByHost(Detection.parseAddress(baseUrl).host)
+  const found =
+    detected.apiMode === "bedrock_converse"
+      ? Directory.findProvider("bedrock")
+      : Directory.findByHost(Detection.parseAddress(baseUrl).host)
   const entry = found ?? Directory.custom
   return {
     name: entry.name,
@@ -195,15 +206,16 @@ const chooseByAddress = (baseUrl: string, at: Pick<ReturnType<typeof describeOwn
 
 const chooseByModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): RouteResult<ProviderChoice> => {
   const vendor = model.includes("/") ? model.slice(0, model.indexOf("/")) : undefined
-  const maker = vendor === undefined
-    ? Directory.entries.find((entry) => entry.families.some((family) => model.toLowerCase().startsWith(family)))
-    : Directory.findProvider(vendor)
+  const maker =
+    vendor === undefined
+      ? Directory.entries.find((entry) => entry.families.some((family) => model.toLowerCase().startsWith(family)))
+      : Directory.findProvider(vendor)
   const hasKey = (entry: Directory.Entry): boolean => Keys.findFirstSet(lookup, entry.keyVariables) !== undefined
-  const aggregator = vendor === undefined
-    ? undefined
-    : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
+  const aggregator =
+    vendor === undefined ? undefined : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
   const entry = aggregator ?? (maker !== undefined && hasKey(maker) ? maker : undefined)
-  if (entry !== undefined) return Result.map(chooseByName(settings, lookup, entry.name), (choice) => ({ ...choice, ofEnvironment: true }))
+  if (entry !== undefined)
+    return Result.map(chooseByName(settings, lookup, entry.name), (choice) => ({ ...choice, ofEnvironment: true }))
   const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
   return failWith(
     "model.provider",
@@ -220,7 +232,10 @@ const chooseProvider = (settings: ModelSettings, lookup: Keys.Lookup): RouteResu
   const fromEnvironment = findEnvironmentAddress(lookup)
   if (fromEnvironment !== undefined) {
     const { baseUrl, label, source } = fromEnvironment
-    return Result.succeed({ ...chooseByAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }), ofEnvironment: true })
+    return Result.succeed({
+      ...chooseByAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }),
+      ofEnvironment: true
+    })
   }
   if (model === undefined || model === offline.model) return Result.succeed(undefined)
   return chooseByModel(settings, lookup, model)
@@ -239,12 +254,17 @@ const checkAddress = (choice: ProviderChoice): RouteResult<string | undefined> =
     return failWith(addressAt, `${addressAt}: "${baseUrl}" is not an address: write it like https://host/v1`)
   }
   if (url.username !== "" || url.password !== "") {
-    return failWith(addressAt, `${addressAt}: the address must not carry a user or password: put the key in model.api_key`)
+    return failWith(
+      addressAt,
+      `${addressAt}: the address must not carry a user or password: put the key in model.api_key`
+    )
   }
   return Result.succeed(baseUrl)
 }
 
-/** A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3). */
+/**
+ * A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3).
+ */
 const toModelId = (entry: Directory.Entry, model: string): string => {
   const slash = model.indexOf("/")
   if (slash < 0 || entry.aggregator || entry.authentication === "optional") return model
@@ -253,9 +273,10 @@ const toModelId = (entry: Directory.Entry, model: string): string => {
 
 /** The route that the settings mean, with the sources of its parts; see the module. */
 export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<TracedRoute> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const choice = yield* chooseProvider(settings, lookup)
-    if (choice === undefined || choice.entry.name === offline.provider) return { route: offline, address: "none", key: "none" }
+    if (choice === undefined || choice.entry.name === offline.provider)
+      return { route: offline, address: "none", key: "none" }
     const { entry } = choice
     const baseUrl = yield* checkAddress(choice)
     const asked = trimToValue(settings.model)
@@ -274,12 +295,12 @@ export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteR
       baseUrl,
       apiMode: settings.apiMode ?? choice.apiMode
     })
-    const regionVariable = Detection.readHostRegion(host) === undefined
-      ? Keys.findFirstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
-      : undefined
-    const region = found.region === undefined || regionVariable === undefined
-      ? found.region
-      : Redacted.value(regionVariable)
+    const regionVariable =
+      Detection.readHostRegion(host) === undefined
+        ? Keys.findFirstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
+        : undefined
+    const region =
+      found.region === undefined || regionVariable === undefined ? found.region : Redacted.value(regionVariable)
     const { headers } = settings
     const route: Route = {
       provider: choice.name,
@@ -302,7 +323,7 @@ export const resolveRoute = (settings: ModelSettings, lookup: Keys.Lookup): Rout
 export const isSamePlace = (a: Route, b: Route): boolean =>
   a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
 
-const readKey = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
+const readKey = ({ apiKey }: Route): string => (apiKey === undefined ? "" : Redacted.value(apiKey))
 
 /** Returns whether two routes are the same, keys included. */
 export const isSame = (a: Route, b: Route): boolean => isSamePlace(a, b) && readKey(a) === readKey(b)

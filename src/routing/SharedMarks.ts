@@ -1,7 +1,7 @@
 /**
- * Facts about keys that several processes on several machines share: which are set aside, which accounts have used up their limits, and
- * which were just refused. Absent in a program of its own: files of the home directory have the first two, and each process learns the
- * third.
+ * Facts about keys that several processes on several machines share: which are set aside, which accounts have used up
+ * their limits, and which were just refused. Absent in a program of its own: files of the home directory have the first
+ * two, and each process learns the third.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -15,8 +15,8 @@ export type Refusal = (key: string, closedFor: number) => void
 /** Refusals for a rate, as they happen in any process. */
 export interface Refusals {
   /**
-   * Calls `heard` for each refusal that another process tells, or another one of this process that joined, until the scope closes. Returns
-   * how to tell them.
+   * Calls `heard` for each refusal that another process tells, or another one of this process that joined, until the
+   * scope closes. Returns how to tell them.
    */
   readonly join: (heard: Refusal) => Effect.Effect<Refusal, never, Scope.Scope>
 }
@@ -29,4 +29,6 @@ export interface Marks {
 }
 
 /** The facts of a cluster; undefined for a process of its own. */
-export const SharedMarks = Context.Reference<Marks | undefined>("hermes-effect/routing/SharedMarks", { defaultValue: () => undefined })
+export const SharedMarks = Context.Reference<Marks | undefined>("hermes-effect/routing/SharedMarks", {
+  defaultValue: () => undefined
+})

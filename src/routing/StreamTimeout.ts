@@ -3,14 +3,15 @@
  *
  * **Details**
  *
- * Silence counts from the beginning, and in a stream from the last piece; as long as whoever reads a piece has not given
- * it back, nobody is silent. Each wrapper of the execution has a limit of its own ({@link RoutePatience.wrapper}). An attempt
- * whose silence nobody is told of and that may take for ever is not watched in time. The size of the request is looked at only when
- * the shortest wait is over.
+ * Silence counts from the beginning, and in a stream from the last piece; as long as whoever reads a piece has not
+ * given it back, nobody is silent. Each wrapper of the execution has a limit of its own
+ * ({@link RoutePatience.wrapper}). An attempt whose silence nobody is told of and that may take for ever is not watched
+ * in time. The size of the request is looked at only when the shortest wait is over.
  *
- * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit, since it
- * may have to load a model first; what the user sets holds everywhere. The request timeout, which ends everything, is the
- * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream ({@link addReadTimeout}).
+ * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit,
+ * since it may have to load a model first; what the user sets holds everywhere. The request timeout, which ends
+ * everything, is the provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream
+ * ({@link addReadTimeout}).
  *
  * Source: `hermes-llm.md` §2.5, §15.5.
  */
@@ -42,7 +43,7 @@ const makeStaleError = ({ info }: Provider, millis: number, { isStreaming }: Pro
   })
 
 /** Never succeeds: fails when the silence was too long. */
-const failAfterSilence = Effect.fnUntraced(function*(
+const failAfterSilence = Effect.fnUntraced(function* (
   { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
   provider: Provider,
   progress: Progress
@@ -70,24 +71,31 @@ const failAfterSilence = Effect.fnUntraced(function*(
 /** Returns whether a part says something; those that only open or close others do not. */
 const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
 
-const makePartReader = (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart => (parts) => {
-  if (progress.firstPartAt === undefined && parts.some(hasContent)) progress.firstPartAt = clock.currentTimeMillisUnsafe()
-  progress.last = undefined
-  const kept = onPart === undefined ? Effect.succeed(parts) : onPart(parts)
-  return Effect.map(kept, (kept) => {
-    progress.last = clock.currentTimeMillisUnsafe()
-    progress.parts.push(kept)
-    return kept
-  })
-}
+const makePartReader =
+  (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart =>
+  (parts) => {
+    if (progress.firstPartAt === undefined && parts.some(hasContent))
+      progress.firstPartAt = clock.currentTimeMillisUnsafe()
+    progress.last = undefined
+    const kept = onPart === undefined ? Effect.succeed(parts) : onPart(parts)
+    return Effect.map(kept, (kept) => {
+      progress.last = clock.currentTimeMillisUnsafe()
+      progress.parts.push(kept)
+      return kept
+    })
+  }
 
 /** Executes with the provider, noting each piece in the progress. */
-export const executeWatched = (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] => (request, options) => {
-  progress.isStreaming = request["stream"] === true
-  return progress.isStreaming
-    ? Effect.clockWith((clock) => provider.execute(request, { onPart: makePartReader(progress, options?.onPart, clock), onHeaders }))
-    : provider.execute(request, { ...options, onHeaders })
-}
+export const executeWatched =
+  (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] =>
+  (request, options) => {
+    progress.isStreaming = request["stream"] === true
+    return progress.isStreaming
+      ? Effect.clockWith((clock) =>
+          provider.execute(request, { onPart: makePartReader(progress, options?.onPart, clock), onHeaders })
+        )
+      : provider.execute(request, { ...options, onHeaders })
+  }
 
 /** Ends the execution when its provider has been silent for too long. */
 export const limitSilence = <A, E, R>(
@@ -109,8 +117,16 @@ export interface Limits {
 /** A step of a table: from this many tokens on, this many milliseconds. */
 type Table = ReadonlyArray<readonly [above: number, millis: number]>
 
-const streamTable: Table = [[100_000, 300_000], [50_000, 240_000], [0, 180_000]]
-const callTable: Table = [[100_000, 600_000], [50_000, 450_000], [0, 300_000]]
+const streamTable: Table = [
+  [100_000, 300_000],
+  [50_000, 240_000],
+  [0, 180_000]
+]
+const callTable: Table = [
+  [100_000, 600_000],
+  [50_000, 450_000],
+  [0, 300_000]
+]
 
 /** Interval of the events that report that a silent model is still waited for. */
 const heartbeatMillis = 30_000
@@ -124,16 +140,18 @@ const requestMillis = 1_800_000
 /** The route with the wait between bytes that holds where the user set none. */
 export const addReadTimeout = (route: Route): Route =>
   route.readTimeoutMillis === undefined
-    ? { ...route, readTimeoutMillis: isLocal(route) ? route.requestTimeoutMillis ?? requestMillis : readMillis }
+    ? { ...route, readTimeoutMillis: isLocal(route) ? (route.requestTimeoutMillis ?? requestMillis) : readMillis }
     : route
 
 /** Milliseconds that a route may be silent, given the tokens of the request; `Infinity` is for ever. */
 export type Patience = (tokens: () => number) => number
 
-const lookUpInTable = (table: Table): Patience => (tokens) => {
-  const count = tokens()
-  return table.find(([above]) => count > above)?.[1] ?? table.at(-1)?.[1] ?? Infinity
-}
+const lookUpInTable =
+  (table: Table): Patience =>
+  (tokens) => {
+    const count = tokens()
+    return table.find(([above]) => count > above)?.[1] ?? table.at(-1)?.[1] ?? Infinity
+  }
 
 const forEver: Patience = () => Infinity
 

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * An explicit route comes alone: an address, or a provider that is not `auto`, of the call, laid over `auxiliary.<task>` as one
- * source over another (`RouteStatement`). It is a hard constraint; only for images an explicit provider that is not available,
- * and has no address, gives way to the automatic choice.
+ * An explicit route comes alone: an address, or a provider that is not `auto`, of the call, laid over
+ * `auxiliary.<task>` as one source over another (`RouteStatement`). It is a hard constraint; only for images an
+ * explicit provider that is not available, and has no address, gives way to the automatic choice.
  *
  * Automatic, in the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
  *
@@ -19,9 +19,10 @@
  *
  * **Gotchas**
  *
- * While the main model is the offline stand-in nobody has decided to spend the keys of the environment, and a stand-in can
- * neither sum up nor look at anything: nobody does a side task that is not configured. A provider whose pool of keys is spent is not available, whatever the environment holds. A model of the
- * form `vendor/model` is passed over where the automatic choice is no aggregator.
+ * While the main model is the offline stand-in nobody has decided to spend the keys of the environment, and a stand-in
+ * can neither sum up nor look at anything: nobody does a side task that is not configured. A provider whose pool of
+ * keys is spent is not available, whatever the environment holds. A model of the form `vendor/model` is passed over
+ * where the automatic choice is no aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
  */
@@ -120,16 +121,21 @@ const mainCandidate: Candidate = { label: "main", route: undefined }
 
 const toNamedEndpoints = (endpoints: Values["customProviders"]): ReadonlyArray<Routes.NamedEndpoint> => endpoints
 
-const resolveTaskRoute = ({ lookup, settings }: TaskSurroundings, model: Omit<Routes.ModelSettings, "customProviders">) =>
-  Routes.resolveRoute({ ...model, customProviders: toNamedEndpoints(settings.customProviders) }, lookup)
+const resolveTaskRoute = (
+  { lookup, settings }: TaskSurroundings,
+  model: Omit<Routes.ModelSettings, "customProviders">
+) => Routes.resolveRoute({ ...model, customProviders: toNamedEndpoints(settings.customProviders) }, lookup)
 
 const isOffline = ({ main }: TaskSurroundings): boolean => main.provider === "offline"
 
 /** A model that the automatic choice can use at a provider: `vendor/model` is for aggregators. */
 const keepIfSuitable = (model: string | undefined, provider: string): string | undefined =>
-  model === undefined || !model.includes("/") || Directory.findProvider(provider)?.aggregator === true ? model : undefined
+  model === undefined || !model.includes("/") || Directory.findProvider(provider)?.aggregator === true
+    ? model
+    : undefined
 
-type Task = Overrides & Pick<ConfiguredRoutes.SectionSettings, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
+type Task = Overrides &
+  Pick<ConfiguredRoutes.SectionSettings, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
 
 const findDefaultModel = (provider: string, images: boolean): string | undefined =>
   (images ? findModel(visionModels, provider) : undefined) ?? findModel(textModels, provider)
@@ -147,9 +153,11 @@ const findCustomEndpoint = ({ lookup, settings }: TaskSurroundings): ConfiguredR
   const main = ConfiguredRoutes.makeMainStatement(settings)
   const { baseUrl, provider = "auto" } = main
   const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")
-  if (!isFree || baseUrl === undefined) return findSource(lookup, Routes.endpointVariable) === undefined ? undefined : {}
+  if (!isFree || baseUrl === undefined)
+    return findSource(lookup, Routes.endpointVariable) === undefined ? undefined : {}
   const { host, path } = Detection.parseAddress(baseUrl)
-  const isOther = Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
+  const isOther =
+    Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
   return host === "" || isOther ? undefined : main
 }
 
@@ -161,8 +169,8 @@ const listAtEndpoint = (world: TaskSurroundings, task: Task): ReadonlyArray<Cand
   return Result.isSuccess(route) ? [{ label: "custom", route: route.success }] : []
 }
 
-const others = Object.keys(textModels).filter((name) =>
-  !["openrouter", "nous", "openai-codex", "anthropic"].includes(name)
+const others = Object.keys(textModels).filter(
+  (name) => !["openrouter", "nous", "openai-codex", "anthropic"].includes(name)
 )
 
 /** The main model for images, or the one that its provider has for them; none when it does not see. */
@@ -180,35 +188,51 @@ const removeDuplicates = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<C
 /** The candidates of the automatic choice. */
 const listAutomaticCandidates = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
   if (isOffline(world)) return []
-  const tryProviders = (...providers: ReadonlyArray<string>) => providers.flatMap((provider) => listAtProvider(world, task, provider))
+  const tryProviders = (...providers: ReadonlyArray<string>) =>
+    providers.flatMap((provider) => listAtProvider(world, task, provider))
   return removeDuplicates(
     task.images
       ? [
-        ...listMainForImages(world, task),
-        ...tryProviders("openrouter", "nous", "openai-codex", "anthropic"),
-        ...listAtEndpoint(world, task)
-      ]
+          ...listMainForImages(world, task),
+          ...tryProviders("openrouter", "nous", "openai-codex", "anthropic"),
+          ...listAtEndpoint(world, task)
+        ]
       : [
-        ...tryProviders("openrouter", "nous"),
-        ...listAtEndpoint(world, task),
-        ...tryProviders("openai-codex", "anthropic", ...others),
-        mainCandidate
-      ]
+          ...tryProviders("openrouter", "nous"),
+          ...listAtEndpoint(world, task),
+          ...tryProviders("openai-codex", "anthropic", ...others),
+          mainCandidate
+        ]
   )
 }
 
-const resolveExplicit = (world: TaskSurroundings, name: string, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
+const resolveExplicit = (
+  world: TaskSurroundings,
+  name: string,
+  task: Task,
+  provider: string
+): Result.Result<Candidate, ConfigError> => {
   const { main, settings } = world
   const { addressFrom, apiKey, apiKeyAt, apiMode, baseUrl } = task
   if (provider === "main" && baseUrl === undefined && task.model === undefined) return Result.succeed(mainCandidate)
-  const own = { baseUrl, apiKey, apiMode, ...(baseUrl === undefined ? {} : { addressFrom }), ...(apiKey === undefined ? {} : { apiKeyAt }) }
-  const place = provider === "main"
-    ? RouteStatement.merge(ConfiguredRoutes.makeMainStatement(settings), own)
-    : { ...own, provider: baseUrl !== undefined && provider === "auto" ? "custom" : provider }
+  const own = {
+    baseUrl,
+    apiKey,
+    apiMode,
+    ...(baseUrl === undefined ? {} : { addressFrom }),
+    ...(apiKey === undefined ? {} : { apiKeyAt })
+  }
+  const place =
+    provider === "main"
+      ? RouteStatement.merge(ConfiguredRoutes.makeMainStatement(settings), own)
+      : { ...own, provider: baseUrl !== undefined && provider === "auto" ? "custom" : provider }
   const canonical = Directory.findProvider(place.provider ?? "auto")?.name ?? place.provider ?? "auto"
   const isMain = canonical === main.provider
-  const model = task.model ?? (isMain && !task.images ? main.model : undefined) ?? findDefaultModel(canonical, task.images)
-    ?? settings.model.default
+  const model =
+    task.model ??
+    (isMain && !task.images ? main.model : undefined) ??
+    findDefaultModel(canonical, task.images) ??
+    settings.model.default
   // A pool's keys are for the provider's own address.
   const pooled = place.baseUrl === undefined ? world.pool(canonical) : undefined
   const key = place.apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
@@ -232,7 +256,9 @@ export const chooseCandidates = (
   const task: Task = {
     ...place,
     images,
-    ...(overrides.baseUrl === undefined ? ConfiguredRoutes.describeSources(world.settings.sources, ["auxiliary", name]) : {})
+    ...(overrides.baseUrl === undefined
+      ? ConfiguredRoutes.describeSources(world.settings.sources, ["auxiliary", name])
+      : {})
   }
   const provider = place.provider?.trim().toLowerCase() ?? "auto"
   if (provider === "auto" && task.baseUrl === undefined) {

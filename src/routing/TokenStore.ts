@@ -64,7 +64,12 @@ export const codex = "openai-codex"
 /** The name of the file in the home directory. */
 export const fileName = "auth.json"
 
-const Login = Schema.Struct({ access_token: Schema.String, refresh_token: Schema.String, expires_at: Schema.Finite, issuer: Schema.optionalKey(Schema.String) })
+const Login = Schema.Struct({
+  access_token: Schema.String,
+  refresh_token: Schema.String,
+  expires_at: Schema.Finite,
+  issuer: Schema.optionalKey(Schema.String)
+})
 const Saved = Schema.fromJsonString(
   Schema.Struct({ version: Schema.Literal(1), logins: Schema.Record(Schema.String, Login) })
 )
@@ -72,12 +77,15 @@ type Logins = (typeof Saved.Type)["logins"]
 
 /** Tokens in a home directory. */
 export const openFile = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const stored = yield* HomeFile.make(home, fileName)
     const changing = yield* Semaphore.make(1)
 
     const makeFileError = (what: string) => (): ConfigError =>
-      new ConfigError({ path: stored.path, message: `${stored.path}: cannot be ${what}: correct it, or remove it and run \`hermes model login\`` })
+      new ConfigError({
+        path: stored.path,
+        message: `${stored.path}: cannot be ${what}: correct it, or remove it and run \`hermes model login\``
+      })
 
     const read: Effect.Effect<Logins, ConfigError> = stored.read.pipe(
       Effect.flatMap((text) =>
@@ -90,34 +98,43 @@ export const openFile = (home: string): Effect.Effect<Service, never, FileSystem
     )
 
     const changeLogins = (next: (logins: Logins) => Logins): Effect.Effect<void, ConfigError> =>
-      changing.withPermit(Effect.flatMap(read, (logins) =>
-        Schema.encodeEffect(Saved)({ version: 1, logins: next(logins) }).pipe(
-          Effect.flatMap((text) => stored.write(`${text}\n`)),
-          Effect.mapError(makeFileError("written"))
-        )))
+      changing.withPermit(
+        Effect.flatMap(read, (logins) =>
+          Schema.encodeEffect(Saved)({ version: 1, logins: next(logins) }).pipe(
+            Effect.flatMap((text) => stored.write(`${text}\n`)),
+            Effect.mapError(makeFileError("written"))
+          )
+        )
+      )
 
     return {
       get: (provider) =>
         Effect.map(read, (logins) => {
           const login = Object.hasOwn(logins, provider) ? logins[provider] : undefined
-          return login === undefined ? undefined : {
-            access: Redacted.make(login.access_token),
-            refresh: Redacted.make(login.refresh_token),
-            expiresAt: login.expires_at,
-            ...(login.issuer === undefined ? {} : { issuer: login.issuer })
-          }
+          return login === undefined
+            ? undefined
+            : {
+                access: Redacted.make(login.access_token),
+                refresh: Redacted.make(login.refresh_token),
+                expiresAt: login.expires_at,
+                ...(login.issuer === undefined ? {} : { issuer: login.issuer })
+              }
         }).pipe(Effect.tap(registerSecrets)),
       set: (provider, { access, expiresAt, issuer, refresh }) =>
-        Effect.andThen(registerSecrets({ access, refresh }), changeLogins((logins) => ({
-          ...logins,
-          [provider]: {
-            access_token: Redacted.value(access),
-            refresh_token: Redacted.value(refresh),
-            expires_at: expiresAt,
-            ...(issuer === undefined ? {} : { issuer })
-          }
-        }))),
-      remove: (provider) => changeLogins((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
+        Effect.andThen(
+          registerSecrets({ access, refresh }),
+          changeLogins((logins) => ({
+            ...logins,
+            [provider]: {
+              access_token: Redacted.value(access),
+              refresh_token: Redacted.value(refresh),
+              expires_at: expiresAt,
+              ...(issuer === undefined ? {} : { issuer })
+            }
+          }))
+        ),
+      remove: (provider) =>
+        changeLogins((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
     }
   })
 

@@ -1,5 +1,6 @@
 /**
- * Errors of the server in the form of the OpenAI API, which its clients read: `{ "error": { "message", "type", "code", "param" } }`.
+ * Errors of the server in the form of the OpenAI API, which its clients read:
+ * `{ "error": { "message", "type", "code", "param" } }`.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -35,7 +36,8 @@ export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server
 export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
 
 /** Makes the error of a field that asks for something that the server does not do. */
-export const refuseField = (param: string, message: string): ApiError => new ApiError({ status: 400, code: "unsupported_parameter", message, param })
+export const refuseField = (param: string, message: string): ApiError =>
+  new ApiError({ status: 400, code: "unsupported_parameter", message, param })
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   invalid_request: 400,
@@ -69,24 +71,37 @@ const chooseStatus = ({ reason }: AiError.AiError): number => {
 export const fromError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   if (error instanceof RolloutRefused) return make(statuses[error.reason], error.reason, error.message)
-  if (AiError.isAiError(error)) return make(chooseStatus(error), "model_failed", Redaction.redactText(`The model did not answer: ${error.reason.message}`))
+  if (AiError.isAiError(error))
+    return make(
+      chooseStatus(error),
+      "model_failed",
+      Redaction.redactText(`The model did not answer: ${error.reason.message}`)
+    )
   return make(500, "internal_error", "The server failed at this request. Its log says why.")
 }
 
 /** The error of a cause: its first failure, or that of the server itself. */
-export const fromCause = (cause: Cause.Cause<unknown>): ApiError => fromError(cause.reasons.find(Cause.isFailReason)?.error)
+export const fromCause = (cause: Cause.Cause<unknown>): ApiError =>
+  fromError(cause.reasons.find(Cause.isFailReason)?.error)
 
 /** The error of a turn that failed: its message says what to do. */
 export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined || AiError.isAiError(error)) return fromError(error)
   const message = Redaction.redactText(error.message)
-  return error._tag === "SessionBusy" ? make(409, "session_busy", message) : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
+  return error._tag === "SessionBusy"
+    ? make(409, "session_busy", message)
+    : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
 }
 
 /** The body of an error. */
 export const toBody = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
-  error: { message, type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error", code, param: param ?? null }
+  error: {
+    message,
+    type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error",
+    code,
+    param: param ?? null
+  }
 })
 
 /** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
@@ -94,7 +109,7 @@ export const toResponse = (error: ApiError): HttpServerResponse.HttpServerRespon
   HttpServerResponse.jsonUnsafe(toBody(error), {
     status: error.status,
     headers: {
-      ...(error.status === 401 ? { "www-authenticate": "Bearer realm=\"hermes\"" } : {}),
+      ...(error.status === 401 ? { "www-authenticate": 'Bearer realm="hermes"' } : {}),
       ...(error.status === 409 ? { "x-should-retry": error.code === "rollout_busy" ? "true" : "false" } : {}),
       ...(error.status === 503 ? { "retry-after": "1" } : {})
     }

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * The answer is sent when it is whole and kept, so that nothing a client has read is missing in an episode. A comment every few seconds
- * keeps the connection alive until then. A failure after the stream began is an event with `error`, as clients of OpenAI expect it.
+ * The answer is sent when it is whole and kept, so that nothing a client has read is missing in an episode. A comment
+ * every few seconds keeps the connection alive until then. A failure after the stream began is an event with `error`,
+ * as clients of OpenAI expect it.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -30,11 +31,18 @@ export const toChunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArra
     choices: [{ index: 0, delta, finish_reason: finish, ...more }]
   })
   const { content, role: _, ...rest } = message
-  const tokens = Object.fromEntries(["logprobs", "token_ids"].flatMap((name) => choice[name] === undefined ? [] : [[name, choice[name]]]))
+  const tokens = Object.fromEntries(
+    ["logprobs", "token_ids"].flatMap((name) => (choice[name] === undefined ? [] : [[name, choice[name]]]))
+  )
   return [
-    { ...makeChunk({ role: "assistant", content: "", ...rest }), ...(body["prompt_token_ids"] === undefined ? {} : { prompt_token_ids: body["prompt_token_ids"] }) },
+    {
+      ...makeChunk({ role: "assistant", content: "", ...rest }),
+      ...(body["prompt_token_ids"] === undefined ? {} : { prompt_token_ids: body["prompt_token_ids"] })
+    },
     ...(typeof content === "string" && content !== "" ? [makeChunk({ content })] : []),
-    ...(Json.readItems(calls).length === 0 ? [] : [makeChunk({ tool_calls: Json.readItems(calls).map((call, index) => ({ index, ...Json.readFields(call) })) })]),
+    ...(Json.readItems(calls).length === 0
+      ? []
+      : [makeChunk({ tool_calls: Json.readItems(calls).map((call, index) => ({ index, ...Json.readFields(call) })) })]),
     makeChunk({}, choice["finish_reason"] ?? "stop", tokens),
     ...(includeUsage && body["usage"] !== undefined ? [{ ...frame, choices: [], usage: body["usage"] }] : [])
   ]
@@ -52,14 +60,15 @@ const early = "5 seconds"
 const alive = "15 seconds"
 
 /** The response of a completion that is asked for; a client that goes away interrupts it. */
-export const respond = Effect.fnUntraced(function*<E, R>(
+export const respond = Effect.fnUntraced(function* <E, R>(
   completion: Effect.Effect<Json.Fields, E, R>,
   { headers, includeUsage }: { readonly headers: Readonly<Record<string, string>>; readonly includeUsage: boolean }
 ) {
   // In the scope of the request, which ends when its client goes away.
   const fiber = yield* Effect.forkScoped(completion)
   const known = yield* Effect.timeoutOption(Fiber.await(fiber), early)
-  if (known._tag === "Some" && ExitModule.isFailure(known.value)) return ApiError.toResponse(ApiError.fromCause(known.value.cause))
+  if (known._tag === "Some" && ExitModule.isFailure(known.value))
+    return ApiError.toResponse(ApiError.fromCause(known.value.cause))
   const answer = Stream.fromEffect(Effect.map(Fiber.await(fiber), (exit) => renderResult(exit, includeUsage)))
   const signs = Stream.map(Stream.fromSchedule(Schedule.spaced(alive)), () => ": waiting for the model\n\n")
   const text = known._tag === "Some" ? answer : Stream.merge(answer, signs, { haltStrategy: "left" })

@@ -1,11 +1,12 @@
 /**
- * The HTTP API of `hermes serve --rollouts`: chat completions in the form of OpenAI, and the rollouts that their answers are kept in.
+ * The HTTP API of `hermes serve --rollouts`: chat completions in the form of OpenAI, and the rollouts that their
+ * answers are kept in.
  *
  * **Details**
  *
- * A request names its rollout by the header `x-hermes-rollout-id`, or by its address: `/v1/rollouts/ID` is a base URL for clients that
- * take nothing else. A request that names none opens a rollout, whose id is in the same header of the answer. `/openapi.json` describes
- * all of it.
+ * A request names its rollout by the header `x-hermes-rollout-id`, or by its address: `/v1/rollouts/ID` is a base URL
+ * for clients that take nothing else. A request that names none opens a rollout, whose id is in the same header of the
+ * answer. `/openapi.json` describes all of it.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -35,7 +36,11 @@ const ScoredEpisode = Schema.Struct({
   overrides: Fields
 })
 
-const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: [Fields, EventStream], error: errors })
+const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", {
+  payload: ChatRequest,
+  success: [Fields, EventStream],
+  error: errors
+})
 
 /** Chat completions, the models, and signs of life. */
 export const openai = HttpApiGroup.make("openai").add(
@@ -51,7 +56,11 @@ export const rollouts = HttpApiGroup.make("rollouts").add(
     success: Schema.Struct({ data: Schema.Array(RolloutView) }),
     error: errors
   }),
-  HttpApiEndpoint.post("open", "/v1/rollouts", { payload: RolloutWanted, success: RolloutView.pipe(HttpApiSchema.status(201)), error: errors }),
+  HttpApiEndpoint.post("open", "/v1/rollouts", {
+    payload: RolloutWanted,
+    success: RolloutView.pipe(HttpApiSchema.status(201)),
+    error: errors
+  }),
   HttpApiEndpoint.get("view", "/v1/rollouts/:id", { params: id, success: RolloutView, error: errors }),
   HttpApiEndpoint.post("finish", "/v1/rollouts/:id/finish", {
     params: id,
@@ -61,7 +70,12 @@ export const rollouts = HttpApiGroup.make("rollouts").add(
   }),
   HttpApiEndpoint.get("export", "/v1/rollouts/:id/export", { params: id, success: ScoredEpisode, error: errors }),
   HttpApiEndpoint.get("rolloutModels", "/v1/rollouts/:id/models", { params: id, success: ModelList, error: errors }),
-  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", { params: id, payload: ChatRequest, success: [Fields, EventStream], error: errors })
+  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", {
+    params: id,
+    payload: ChatRequest,
+    success: [Fields, EventStream],
+    error: errors
+  })
 )
 
 /** The whole API. */

@@ -78,4 +78,7 @@ export interface RunningServer {
  * be used.
  */
 export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>
-  Effect.flatMap(Effect.promise(() => import("./ServedApi.ts")), ({ serve }) => serve(options))
+  Effect.flatMap(
+    Effect.promise(() => import("./ServedApi.ts")),
+    ({ serve }) => serve(options)
+  )

@@ -27,30 +27,44 @@ export const ChatRequest = Schema.StructWithRest(
 /** Events as the text of a stream. */
 export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
 
-const Model = Schema.Struct({ id: Schema.String, object: Schema.Literal("model"), created: Schema.Int, owned_by: Schema.String })
+const Model = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("model"),
+  created: Schema.Int,
+  owned_by: Schema.String
+})
 
 /** A list of models. */
 export const ModelList = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) })
 
 /** Makes a list of models by their names. */
-export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Type =>
-  ({ object: "list", data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" })) })
+export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Type => ({
+  object: "list",
+  data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" }))
+})
 
 /** Errors of every endpoint. */
-export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) => ApiError.ErrorBody.pipe(HttpApiSchema.status(status)))
+export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) =>
+  ApiError.ErrorBody.pipe(HttpApiSchema.status(status))
+)
 
 /** The path parameter `id`. */
 export const id = { id: Schema.String }
 
 /** Signs of life. */
-export const health = HttpApiEndpoint.get("health", "/health", { success: Schema.Struct({ status: Schema.Literal("ok") }), error: errors })
+export const health = HttpApiEndpoint.get("health", "/health", {
+  success: Schema.Struct({ status: Schema.Literal("ok") }),
+  error: errors
+})
 
 /** Adds the key of clients to the description of an API: every operation requires it, signs of life aside. */
 export const describeKeys = (description: Json.Fields): Json.Fields => {
   const security = [{ key: [] }]
   const paths = Object.entries(Json.readFields(description["paths"])).map(([path, operations]) => {
-    const described = Object.entries(Json.readFields(operations)).map(([method, operation]) =>
-      [method, { ...Json.readFields(operation), security: path === "/health" ? [] : security }] as const)
+    const described = Object.entries(Json.readFields(operations)).map(
+      ([method, operation]) =>
+        [method, { ...Json.readFields(operation), security: path === "/health" ? [] : security }] as const
+    )
     return [path, Object.fromEntries(described)] as const
   })
   const securitySchemes = { key: { type: "http", scheme: "bearer" } }

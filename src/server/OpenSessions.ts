@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * All of them are closed with the scope that they are made in. A session that is being closed is waited for before another is opened by
- * its id, so that two never work on the same conversation.
+ * All of them are closed with the scope that they are made in. A session that is being closed is waited for before
+ * another is opened by its id, so that two never work on the same conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -25,28 +25,31 @@ export interface OpenSessions<A> {
 }
 
 /** Makes a table without sessions. */
-export const make = Effect.fnUntraced(function*<A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
-  // A scope of this one's own: a session that is opened later is closed when this is, and not before whatever else began meanwhile.
+export const make = Effect.fnUntraced(function* <A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
+  // A scope of this one's own: a session that is opened later is closed when this is, and not before whatever else
+  // began meanwhile.
   const whole = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
   const closing = new Map<string, Deferred.Deferred<void>>()
 
   const close: OpenSessions<A>["close"] = (id) =>
-    Effect.uninterruptible(Effect.suspend(() => {
-      const found = sessions.get(id)
-      if (found === undefined) {
-        const before = closing.get(id)
-        return before === undefined ? Effect.succeed(false) : Effect.as(Deferred.await(before), false)
-      }
-      const closed = Deferred.makeUnsafe<void>()
-      sessions.delete(id)
-      closing.set(id, closed)
-      const end = Effect.suspend(() => {
-        closing.delete(id)
-        return Deferred.succeed(closed, undefined)
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        const found = sessions.get(id)
+        if (found === undefined) {
+          const before = closing.get(id)
+          return before === undefined ? Effect.succeed(false) : Effect.as(Deferred.await(before), false)
+        }
+        const closed = Deferred.makeUnsafe<void>()
+        sessions.delete(id)
+        closing.set(id, closed)
+        const end = Effect.suspend(() => {
+          closing.delete(id)
+          return Deferred.succeed(closed, undefined)
+        })
+        return Effect.as(Effect.ensuring(Scope.close(found.scope, Exit.void), end), true)
       })
-      return Effect.as(Effect.ensuring(Scope.close(found.scope, Exit.void), end), true)
-    }))
+    )
 
   return {
     get: (id) => sessions.get(id)?.session,
@@ -55,16 +58,17 @@ export const make = Effect.fnUntraced(function*<A>(): Effect.fn.Return<OpenSessi
     close,
     open: (id, make) =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           yield* close(id)
           const scope = yield* Scope.fork(whole)
           const session = yield* restore(Scope.provide(make, scope)).pipe(
-            Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void))
+            Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void)))
           )
           // Another request may have opened it meanwhile.
           yield* close(id)
           sessions.set(id, { session, scope })
           return session
-        }))
+        })
+      )
   }
 })

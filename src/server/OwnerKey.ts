@@ -40,8 +40,10 @@ const renewal = "Remove it, and start the server again for a new one"
 const failAtPath = (path: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(new ConfigError({ path, message: `${path}: ${problem}` }))
 
-const toConfigError = (path: string) => ({ message }: PlatformError): ConfigError =>
-  new ConfigError({ path, message: `${path}: the key of the server cannot be kept there: ${message}` })
+const toConfigError =
+  (path: string) =>
+  ({ message }: PlatformError): ConfigError =>
+    new ConfigError({ path, message: `${path}: the key of the server cannot be kept there: ${message}` })
 
 /** Fails for a place that belongs to another user, or whose mode has one of the forbidden bits. */
 const checkPlace = (
@@ -57,54 +59,67 @@ const checkPlace = (
     const remedy = "the server does not trust a key there. Set HERMES_HOME to a directory of yours"
     return failAtPath(path, `belongs to another user: ${remedy}`)
   }
-  return (info.mode & forbidden) === 0 ? Effect.void : failAtPath(path, `is open to other users of this machine: ${remedy}`)
+  return (info.mode & forbidden) === 0
+    ? Effect.void
+    : failAtPath(path, `is open to other users of this machine: ${remedy}`)
 }
 
 /** Reads the key; none where there is no file. */
-const readKey = Effect.fnUntraced(function*(path: string) {
+const readKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  return yield* Effect.scoped(Effect.gen(function*() {
-    const opened = yield* fs.open(path, { flag: "r" }).pipe(
-      Effect.map(Option.some),
-      Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeedNone),
-      Effect.mapError(toConfigError(path))
-    )
-    if (Option.isNone(opened)) return undefined
-    // The file that is read is the one that is checked.
-    const info = yield* Effect.mapError(opened.value.stat, toConfigError(path))
-    if (info.type !== "File") return yield* failAtPath(path, "is no file: remove it, and start the server again")
-    yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
-    const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), toConfigError(path))
-    const text = Option.match(bytes, { onNone: () => "", onSome: (some) => new TextDecoder().decode(some).trim() })
-    return text.length < shortestKey
-      ? yield* failAtPath(path, `has no key of ${shortestKey} characters. ${renewal}`)
-      : Redacted.make(text)
-  }))
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const opened = yield* fs.open(path, { flag: "r" }).pipe(
+        Effect.map(Option.some),
+        Effect.catchIf(
+          (error) => error.reason._tag === "NotFound",
+          () => Effect.succeedNone
+        ),
+        Effect.mapError(toConfigError(path))
+      )
+      if (Option.isNone(opened)) return undefined
+      // The file that is read is the one that is checked.
+      const info = yield* Effect.mapError(opened.value.stat, toConfigError(path))
+      if (info.type !== "File") return yield* failAtPath(path, "is no file: remove it, and start the server again")
+      yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
+      const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), toConfigError(path))
+      const text = Option.match(bytes, { onNone: () => "", onSome: (some) => new TextDecoder().decode(some).trim() })
+      return text.length < shortestKey
+        ? yield* failAtPath(path, `has no key of ${shortestKey} characters. ${renewal}`)
+        : Redacted.make(text)
+    })
+  )
 })
 
 /** Makes a key in a draft that is linked to its place; tells if this one is in the place. */
-const makeKey = Effect.fnUntraced(function*(path: string) {
+const makeKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const text = yield* makeSecret
-  const write = Effect.gen(function*() {
+  const write = Effect.gen(function* () {
     const drafts = yield* fs.makeTempDirectoryScoped({ directory: paths.dirname(path), prefix: ".draft-" })
     const draft = paths.join(drafts, fileName)
-    yield* Effect.scoped(Effect.flatMap(fs.open(draft, { flag: "wx", mode: 0o600 }), (file) =>
-      Effect.andThen(file.writeAll(new TextEncoder().encode(`${text}\n`)), file.sync)))
+    yield* Effect.scoped(
+      Effect.flatMap(fs.open(draft, { flag: "wx", mode: 0o600 }), (file) =>
+        Effect.andThen(file.writeAll(new TextEncoder().encode(`${text}\n`)), file.sync)
+      )
+    )
     // Fails where another server was first: a link never replaces.
     yield* fs.link(draft, path)
     return true
   })
   return yield* Effect.scoped(write).pipe(
-    Effect.catchIf((error) => error.reason._tag === "AlreadyExists", () => Effect.succeed(false)),
+    Effect.catchIf(
+      (error) => error.reason._tag === "AlreadyExists",
+      () => Effect.succeed(false)
+    ),
     Effect.mapError(toConfigError(path)),
-    Effect.map((isOwn) => isOwn ? Redacted.make(text) : undefined)
+    Effect.map((isOwn) => (isOwn ? Redacted.make(text) : undefined))
   )
 })
 
 /** Reads the key of a home directory that exists, or makes one. Fails where other users can reach it. */
-export const provideKey = Effect.fnUntraced(function*(
+export const provideKey = Effect.fnUntraced(function* (
   home: string
 ): Effect.fn.Return<OwnerKey, ConfigError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem

@@ -37,43 +37,70 @@ const parting = 2_000
 export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
 
 /** Makes a reader of bodies up to a size. */
-export const makeBodyReader = (maxBody: number): BodyReader => (request) => {
-  const type = request.headers["content-type"] ?? ""
-  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/iu.test(type)) {
-    return Effect.fail(ApiError.make(415, "unsupported_media_type", "Send the body as JSON, with content-type: application/json."))
+export const makeBodyReader =
+  (maxBody: number): BodyReader =>
+  (request) => {
+    const type = request.headers["content-type"] ?? ""
+    if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/iu.test(type)) {
+      return Effect.fail(
+        ApiError.make(415, "unsupported_media_type", "Send the body as JSON, with content-type: application/json.")
+      )
+    }
+    return request.text.pipe(
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBody)),
+      Effect.mapError(() =>
+        ApiError.make(413, "body_too_large", `The body cannot be read, or has more than ${maxBody} bytes.`)
+      ),
+      Effect.flatMap((text) => {
+        const value = Option.getOrUndefined(Json.parse(text === "" ? "{}" : text))
+        return Json.isFields(value)
+          ? Effect.succeed(value)
+          : Effect.fail(
+              ApiError.make(
+                400,
+                "invalid_json",
+                value === undefined ? "The body is not JSON." : "The body is JSON, but no object."
+              )
+            )
+      })
+    )
   }
-  return request.text.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBody)),
-    Effect.mapError(() => ApiError.make(413, "body_too_large", `The body cannot be read, or has more than ${maxBody} bytes.`)),
-    Effect.flatMap((text) => {
-      const value = Option.getOrUndefined(Json.parse(text === "" ? "{}" : text))
-      return Json.isFields(value)
-        ? Effect.succeed(value)
-        : Effect.fail(ApiError.make(400, "invalid_json", value === undefined ? "The body is not JSON." : "The body is JSON, but no object."))
-    })
-  )
-}
 
 /** Makes a decoder of bodies; its error names what does not fit. */
 export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (value: unknown): Effect.Effect<S["Type"], ApiError.ApiError> =>
     Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) =>
-      ApiError.make(400, "invalid_request", `The body does not fit: ${error.message.replace(/\s+/gu, " ")}`))
+      ApiError.make(400, "invalid_request", `The body does not fit: ${error.message.replace(/\s+/gu, " ")}`)
+    )
 }
 
 /** Answers with the error where the work fails. */
-export const respondToFailure = <E, R>(work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
+export const respondToFailure = <E, R>(
+  work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
 
 /** A JSON response that no cache keeps. */
-export const makeJsonResponse = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): HttpServerResponse.HttpServerResponse =>
+export const makeJsonResponse = (
+  value: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {}
+): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(value, { status, headers: { "cache-control": "no-store", ...headers } })
 
-const unknownPlace = ApiError.make(404, "not_found", "There is nothing at this address. GET /openapi.json describes the API.")
+const unknownPlace = ApiError.make(
+  404,
+  "not_found",
+  "There is nothing at this address. GET /openapi.json describes the API."
+)
 
 /** Answers of a router. */
-type Router = Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerError.HttpServerError, HttpServerRequest | Scope.Scope>
+type Router = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  HttpServerError.HttpServerError,
+  HttpServerRequest | Scope.Scope
+>
 
 /** Endpoints behind the admission. */
 export interface Endpoints {
@@ -83,28 +110,63 @@ export interface Endpoints {
 }
 
 /**
- * Serves endpoints as long as the scope lives: `own` for the key of the server, those of `named` for their keys. Whoever is refused is told
- * to `own`. Fails with the reason when it may not be started so, or the port cannot be used.
+ * Serves endpoints as long as the scope lives: `own` for the key of the server, those of `named` for their keys.
+ * Whoever is refused is told to `own`. Fails with the reason when it may not be started so, or the port cannot be used.
  */
-export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<RunningServer, string, Scope.Scope> =>
-  Effect.gen(function*() {
-    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", maxBody = longestBody, maxConnections = 1024, maxGrace = grace, maxRequests = 512, maxStall = 60_000, port } = options
+export const serve = (
+  options: Options,
+  own: Endpoints,
+  named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []
+): Effect.Effect<RunningServer, string, Scope.Scope> =>
+  Effect.gen(function* () {
+    const {
+      allowedHosts = [],
+      allowedOrigins = [],
+      host = "127.0.0.1",
+      maxBody = longestBody,
+      maxConnections = 1024,
+      maxGrace = grace,
+      maxRequests = 512,
+      maxStall = 60_000,
+      port
+    } = options
     const refusal = ServerGuard.explainRefusal({ host, key: options.key, open: options.open }, named)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
     const key = yield* ServerGuard.provideKey(options, named)
     const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
     const secrets = yield* Secrets
-    for (const one of [...key === undefined ? [] : [key], ...named.map(({ key }) => key)]) secrets.add(one)
-    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful: maxGrace + parting, stallMillis: maxStall })
-    const bounds: ServerGuard.Bounds = { maxRequests, maxConnections, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) }
+    for (const one of [...(key === undefined ? [] : [key]), ...named.map(({ key }) => key)]) secrets.add(one)
+    const listener = yield* HttpListener.open({
+      host,
+      port,
+      maxConnections,
+      requestTimeoutMillis: 120_000,
+      graceful: maxGrace + parting,
+      stallMillis: maxStall
+    })
+    const bounds: ServerGuard.Bounds = {
+      maxRequests,
+      maxConnections,
+      maxBody,
+      maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies)
+    }
     const ofAll = ServerGuard.makeLimiter(bounds)
-    const keys = named.map((one) => ({ ...one, bounded: ServerGuard.makeLimiter({ ...bounds, maxRequests: one.maxRequests ?? maxRequests, maxConnections: one.maxConnections ?? maxConnections }) }))
-    const answer = Effect.gen(function*() {
+    const keys = named.map((one) => ({
+      ...one,
+      bounded: ServerGuard.makeLimiter({
+        ...bounds,
+        maxRequests: one.maxRequests ?? maxRequests,
+        maxConnections: one.maxConnections ?? maxConnections
+      })
+    }))
+    const answer = Effect.gen(function* () {
       const request = yield* HttpServerRequest
       const admitted = ServerGuard.admit(admission, keys, request)
       const client = Result.getOrUndefined(admitted)
       const { onAnswered, router } = client ?? own
-      const work = Result.isFailure(admitted) ? Effect.succeed(ApiError.toResponse(admitted.failure)) : ofAll(request, client === undefined ? router : client.bounded(request, router))
+      const work = Result.isFailure(admitted)
+        ? Effect.succeed(ApiError.toResponse(admitted.failure))
+        : ofAll(request, client === undefined ? router : client.bounded(request, router))
       const response = yield* work.pipe(
         Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.toResponse(unknownPlace))),
         Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),

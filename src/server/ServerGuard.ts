@@ -69,10 +69,19 @@ const isMeant = ({ allowedHosts, host: bound }: Options, host: string | undefine
 const isOwnPage = ({ allowedOrigins }: Options, { host, origin }: HttpServerRequest["headers"]): boolean =>
   origin === undefined || origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)
 
-const readBearerToken = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
+const readBearerToken = (headers: HttpServerRequest["headers"]): string =>
+  /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
 
-const notMeant = ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
-const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
+const notMeant = ApiError.make(
+  403,
+  "forbidden_host",
+  "This server does not answer to that name. Use its address, or start it with --allow-host NAME."
+)
+const otherPage = ApiError.make(
+  403,
+  "forbidden_origin",
+  "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one."
+)
 const wrongKey = ApiError.make(
   401,
   "invalid_api_key",
@@ -91,7 +100,7 @@ export const admit = <A extends ServerKeys.NamedKey>(
   if (!isMeant(options, headers["host"])) return Result.fail(notMeant)
   if (!isOwnPage(options, headers)) return Result.fail(otherPage)
   // A check of life says nothing of anybody.
-  if (options.key === undefined && keys.length === 0 || url === "/health") return Result.succeed(undefined)
+  if ((options.key === undefined && keys.length === 0) || url === "/health") return Result.succeed(undefined)
   const given = readBearerToken(headers)
   const named = ServerKeys.find(given, keys)
   const isOwner = options.key !== undefined && isSecret(given, Redacted.value(options.key))
@@ -122,20 +131,32 @@ export const makeLimiter = ({ maxBodies, maxBody, maxConnections, maxRequests }:
   let active = 0
   let open = 0
   let bodies = 0
-  const respondOverloaded = (reason: string) => Effect.succeed(ApiError.toResponse(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
-  return <E, R>(request: Pick<HttpServerRequest, "headers">, answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R | Scope.Scope> =>
+  const respondOverloaded = (reason: string) =>
+    Effect.succeed(ApiError.toResponse(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
+  return <E, R>(
+    request: Pick<HttpServerRequest, "headers">,
+    answer: Effect.Effect<HttpServerResponse, E, R>
+  ): Effect.Effect<HttpServerResponse, E, R | Scope.Scope> =>
     Effect.suspend(() => {
       if (active >= maxRequests) return respondOverloaded(`This server answers ${maxRequests} requests at once.`)
-      if (open >= maxConnections) return respondOverloaded(`${maxConnections} answers of this server are open, streams of events among them.`)
+      if (open >= maxConnections)
+        return respondOverloaded(`${maxConnections} answers of this server are open, streams of events among them.`)
       const bytes = estimateBodyBytes(request, maxBody)
-      if (bodies + bytes > maxBodies) return respondOverloaded(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
+      if (bodies + bytes > maxBodies)
+        return respondOverloaded(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
       active++
       open++
       bodies += bytes
       const closed = Effect.addFinalizer(() => Effect.sync(() => open--))
-      return Effect.andThen(closed, Effect.ensuring(answer, Effect.sync(() => {
-        active--
-        bodies -= bytes
-      })))
+      return Effect.andThen(
+        closed,
+        Effect.ensuring(
+          answer,
+          Effect.sync(() => {
+            active--
+            bodies -= bytes
+          })
+        )
+      )
     })
 }

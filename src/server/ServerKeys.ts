@@ -3,7 +3,8 @@
  *
  * **Details**
  *
- * A server has a key of its own, and further ones with names. The sessions of a named key are that key's alone: see `SessionAudience`.
+ * A server has a key of its own, and further ones with names. The sessions of a named key are that key's alone: see
+ * `SessionAudience`.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -17,7 +18,10 @@ export interface NamedKey {
   /** Letters, digits, `.`, `_` and `-`, 64 at most. */
   readonly name: string
   readonly key: Redacted.Redacted<string>
-  /** Loosest mode of its sessions: they begin in it where the server's is looser, and go no further; the mode of the server when absent. */
+  /**
+   * Loosest mode of its sessions: they begin in it where the server's is looser, and go no further; the mode of the
+   * server when absent.
+   */
   readonly maxMode?: PermissionMode | undefined
   /** Sessions that are open at once. */
   readonly maxSessions?: number | undefined
@@ -32,15 +36,23 @@ export const shortestKey = 16
 
 const isName = (name: string): boolean => /^[A-Za-z\d][\w.-]{0,63}$/u.test(name)
 
-/** Reason why a server must not be started with these keys; undefined where it may. It tells nothing of a key but its name. */
-export const explainRefusal = (key: Redacted.Redacted<string> | undefined, named: ReadonlyArray<NamedKey>): string | undefined => {
+/**
+ * Reason why a server must not be started with these keys; undefined where it may. It tells nothing of a key but its
+ * name.
+ */
+export const explainRefusal = (
+  key: Redacted.Redacted<string> | undefined,
+  named: ReadonlyArray<NamedKey>
+): string | undefined => {
   const seen = new Map<string, string>(key === undefined ? [] : [[Redacted.value(key), "the key of the server"]])
   const names = new Set<string>()
   for (const { key, name } of named) {
-    if (!isName(name)) return `the name ${JSON.stringify(name)} of a server key is invalid: use letters, digits, ".", "_" and "-", 64 at most`
+    if (!isName(name))
+      return `the name ${JSON.stringify(name)} of a server key is invalid: use letters, digits, ".", "_" and "-", 64 at most`
     if (names.has(name)) return `two server keys have the name "${name}": give each its own`
     const value = Redacted.value(key)
-    if (value.length < shortestKey) return `the server key "${name}" has fewer than ${shortestKey} characters: take a long random text`
+    if (value.length < shortestKey)
+      return `the server key "${name}" has fewer than ${shortestKey} characters: take a long random text`
     const other = seen.get(value)
     if (other !== undefined) return `the server key "${name}" is the same as ${other}: give each client its own`
     names.add(name)
@@ -49,12 +61,20 @@ export const explainRefusal = (key: Redacted.Redacted<string> | undefined, named
   return undefined
 }
 
-/** Finds the named key that a client shows, in a time that does not tell which one it is, or how much of it is right. */
+/**
+ * Finds the named key that a client shows, in a time that does not tell which one it is, or how much of it is right.
+ */
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]
 
-/** Tools that reach beyond a key: conversations of others, and jobs that run later with the rights of the server's owner. */
+/**
+ * Tools that reach beyond a key: conversations of others, and jobs that run later with the rights of the server's
+ * owner.
+ */
 const ofTheOwner = ["cronjob", "session_search"]
 
 /** Tools of the agent for a named key. */
-export const limitTools = (tools: Selection): Selection => ({ ...tools, tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false })
+export const limitTools = (tools: Selection): Selection => ({
+  ...tools,
+  tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false
+})

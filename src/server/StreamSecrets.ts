@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * Pieces of text, of reasoning and of arguments are held back as long as a value that the runtime holds, or a key of a known shape, may
- * have begun (see `RedactionStream`); what is held is let go when its text ends. It holds whatever `security.redact_secrets`
- * says: a protocol is a sink. Names of secrets hide nothing, as in every answer of a model.
+ * Pieces of text, of reasoning and of arguments are held back as long as a value that the runtime holds, or a key of a
+ * known shape, may have begun (see `RedactionStream`); what is held is let go when its text ends. It holds whatever
+ * `security.redact_secrets` says: a protocol is a sink. Names of secrets hide nothing, as in every answer of a model.
  *
  * **Gotchas**
  *
- * Events that are no pieces pass as they are, except for their whole texts of an answer; whoever shows outputs and arguments redacts them.
+ * Events that are no pieces pass as they are, except for their whole texts of an answer; whoever shows outputs and
+ * arguments redacts them.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -32,9 +33,11 @@ export const make = (secrets: Registry): StreamSecrets => {
   const inputs = new Map<string, typeof text>()
 
   const pieces = {
-    text: (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "TextDelta", text: piece }],
-    reasoning: (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }],
-    input: (callId: string, piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ToolInputDelta", callId, text: piece }]
+    text: (piece: string): ReadonlyArray<RunEvent> => (piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]),
+    reasoning: (piece: string): ReadonlyArray<RunEvent> =>
+      piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }],
+    input: (callId: string, piece: string): ReadonlyArray<RunEvent> =>
+      piece === "" ? [] : [{ _tag: "ToolInputDelta", callId, text: piece }]
   }
 
   const end = (): ReadonlyArray<RunEvent> => {

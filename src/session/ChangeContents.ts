@@ -1,10 +1,11 @@
 /**
- * Contents of files before and after the changes of tools, by the SHA-256 of their bytes: each once, however often it is named.
+ * Contents of files before and after the changes of tools, by the SHA-256 of their bytes: each once, however often it
+ * is named.
  *
  * **Details**
  *
- * A content is a file that nobody else can read. All together have a bound: the oldest go first, once a program. What a program holds as a
- * secret is kept by nobody, and a content with one in it is not either.
+ * A content is a file that nobody else can read. All together have a bound: the oldest go first, once a program. What a
+ * program holds as a secret is kept by nobody, and a content with one in it is not either.
  *
  * **Example** (Changes that can be undone, in an application)
  *
@@ -43,7 +44,9 @@ export interface Service {
 }
 
 /** The contents of a runtime; undefined where none are kept. */
-export const ChangeContents = Context.Reference<Service | undefined>("hermes-effect/session/ChangeContents", { defaultValue: () => undefined })
+export const ChangeContents = Context.Reference<Service | undefined>("hermes-effect/session/ChangeContents", {
+  defaultValue: () => undefined
+})
 
 /** Bytes of one content. */
 export const maxBytes = 10 * 1024 * 1024
@@ -56,20 +59,28 @@ export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
 /** Contents in a directory, which is made when it is needed. */
-export const make = Effect.fnUntraced(function*(directory: string, capacity = defaultCapacity): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
+export const make = Effect.fnUntraced(function* (
+  directory: string,
+  capacity = defaultCapacity
+): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = path.resolve(directory)
   const locateContent = (hash: string) => path.join(root, hash.slice(0, 2), hash)
 
   /** Removes the oldest contents beyond the capacity. */
-  const prune = Effect.gen(function*() {
+  const prune = Effect.gen(function* () {
     const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
     for (const group of yield* fs.readDirectory(root)) {
       for (const name of yield* fs.readDirectory(path.join(root, group))) {
         const file = path.join(root, group, name)
         const info = yield* Effect.option(fs.stat(file))
-        if (Option.isSome(info)) found.push({ file, size: Number(info.value.size), at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime() })
+        if (Option.isSome(info))
+          found.push({
+            file,
+            size: Number(info.value.size),
+            at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
+          })
       }
     }
     let left = found.reduce((sum, { size }) => sum + size, 0) - capacity
@@ -79,35 +90,45 @@ export const make = Effect.fnUntraced(function*(directory: string, capacity = de
       left -= size
     }
   }).pipe(Effect.catch((error) => Effect.logDebug("contents of changes could not be pruned", error)))
-  const begun = yield* Effect.cached(Effect.uninterruptible(Effect.andThen(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), prune)))
+  const begun = yield* Effect.cached(
+    Effect.uninterruptible(Effect.andThen(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), prune))
+  )
 
-  const keep: Service["keep"] = Effect.fnUntraced(function*(hash, bytes) {
-    if (bytes.length > maxBytes) return `it has ${bytes.length} bytes, more than ${maxBytes}`
-    const { mask } = yield* Secrets
-    const text = new TextDecoder("latin1").decode(bytes)
-    if (mask(text) !== text) return "it holds a secret of this program"
-    yield* begun
-    const file = locateContent(hash)
-    if (yield* fs.exists(file)) return undefined
-    yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
-    const draft = `${file}.${yield* Ids.makeHex(8)}`
-    yield* fs.writeFile(draft, bytes, { mode: 0o600, flag: "wx" }).pipe(
-      Effect.andThen(fs.rename(draft, file)),
-      Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
-    )
-    return undefined
-  }, Effect.catch(({ message }) => Effect.succeed(`it could not be kept: ${message}`)))
+  const keep: Service["keep"] = Effect.fnUntraced(
+    function* (hash, bytes) {
+      if (bytes.length > maxBytes) return `it has ${bytes.length} bytes, more than ${maxBytes}`
+      const { mask } = yield* Secrets
+      const text = new TextDecoder("latin1").decode(bytes)
+      if (mask(text) !== text) return "it holds a secret of this program"
+      yield* begun
+      const file = locateContent(hash)
+      if (yield* fs.exists(file)) return undefined
+      yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
+      const draft = `${file}.${yield* Ids.makeHex(8)}`
+      yield* fs.writeFile(draft, bytes, { mode: 0o600, flag: "wx" }).pipe(
+        Effect.andThen(fs.rename(draft, file)),
+        Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
+      )
+      return undefined
+    },
+    Effect.catch(({ message }) => Effect.succeed(`it could not be kept: ${message}`))
+  )
 
   return {
     keep,
     read: (hash) =>
       isHash(hash)
-        // Others may have removed it; a damaged one is none.
-        ? Effect.map(Effect.option(fs.readFile(locateContent(hash))), (found) => Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash)))
+        ? // Others may have removed it; a damaged one is none.
+          Effect.map(Effect.option(fs.readFile(locateContent(hash))), (found) =>
+            Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash))
+          )
         : Effect.undefined
   }
 })
 
 /** Contents in a directory, for what is built or run over the layer. */
-export const layerFile = (directory: string, capacity?: number): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
+export const layerFile = (
+  directory: string,
+  capacity?: number
+): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(ChangeContents, make(directory, capacity))

@@ -1,10 +1,11 @@
 /**
- * Changes of files by the runs of a conversation, read from the run record: what each run changed, and what of it was taken back.
+ * Changes of files by the runs of a conversation, read from the run record: what each run changed, and what of it was
+ * taken back.
  *
  * **Details**
  *
- * A conversation is the sessions that a compaction or a fork carried it through; of a session that it was forked from only the runs before
- * the place of the fork count. Changes of child agents belong to the run that they worked for.
+ * A conversation is the sessions that a compaction or a fork carried it through; of a session that it was forked from
+ * only the runs before the place of the fork count. Changes of child agents belong to the run that they worked for.
  *
  * **Example** (Files that the runs of a session changed)
  *
@@ -62,18 +63,36 @@ export interface NetChange {
 /** Sessions that a conversation is followed back through, at most. */
 const maxSessions = 1_000
 
-const kinds = ["RunStarted", "MessageAppended", "FileChanged", "FilesReverted", "ChildStarted", "ReplayBegun", "ContextRewritten"] as const
+const kinds = [
+  "RunStarted",
+  "MessageAppended",
+  "FileChanged",
+  "FilesReverted",
+  "ChildStarted",
+  "ReplayBegun",
+  "ContextRewritten"
+] as const
 
 /** Record of one session, by what matters here. */
 interface SessionRuns {
-  readonly runs: Map<string, { readonly at: number; cwd: string; position: number | undefined; prompt: string; readonly changes: Array<FileChange.FileChanged>; readonly children: Array<SessionId> }>
+  readonly runs: Map<
+    string,
+    {
+      readonly at: number
+      cwd: string
+      position: number | undefined
+      prompt: string
+      readonly changes: Array<FileChange.FileChanged>
+      readonly children: Array<SessionId>
+    }
+  >
   readonly reverted: Array<FileChange.FilesReverted>
   /** The session that it goes on from, and how much of it. */
   origin: { readonly sessionId: SessionId; readonly position: number } | undefined
 }
 
 const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionStoreError, RunRecord> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const record = yield* RunRecord
     const told: SessionRuns = { runs: new Map(), reverted: [], origin: undefined }
     const ensureRun = ({ at, turnId }: Entry) => {
@@ -106,17 +125,32 @@ const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionS
             told.origin = { sessionId: event.source, position: event.position }
             return
           case "ContextRewritten":
-            if (event.source !== undefined) told.origin ??= { sessionId: event.source, position: Number.MAX_SAFE_INTEGER }
+            if (event.source !== undefined)
+              told.origin ??= { sessionId: event.source, position: Number.MAX_SAFE_INTEGER }
         }
-      }))
+      })
+    )
     return told
   })
 
 /** Changes of a session's runs and of those of its children, whoever of them made them. */
-const collectChanges = (sessionId: string, depth: number): Effect.Effect<ReadonlyArray<FileChange.FileChanged>, SessionStoreError, RunRecord> =>
-  depth > 8 ? Effect.succeed([]) : Effect.flatMap(readSessionRuns(sessionId), ({ runs }) =>
-    Effect.map(Effect.forEach(runs.values(), (run) =>
-      Effect.map(Effect.forEach(run.children, (child) => collectChanges(child, depth + 1)), (inner) => [...run.changes, ...inner.flat()])), (lists) => lists.flat()))
+const collectChanges = (
+  sessionId: string,
+  depth: number
+): Effect.Effect<ReadonlyArray<FileChange.FileChanged>, SessionStoreError, RunRecord> =>
+  depth > 8
+    ? Effect.succeed([])
+    : Effect.flatMap(readSessionRuns(sessionId), ({ runs }) =>
+        Effect.map(
+          Effect.forEach(runs.values(), (run) =>
+            Effect.map(
+              Effect.forEach(run.children, (child) => collectChanges(child, depth + 1)),
+              (inner) => [...run.changes, ...inner.flat()]
+            )
+          ),
+          (lists) => lists.flat()
+        )
+      )
 
 /** A conversation by its runs, oldest first. */
 export interface History {
@@ -127,9 +161,14 @@ export interface History {
 }
 
 /** Reads the conversation that a session is the newest of. */
-export const readHistory = Effect.fnUntraced(function*(sessionId: SessionId): Effect.fn.Return<History, SessionStoreError, RunRecord> {
+export const readHistory = Effect.fnUntraced(function* (
+  sessionId: SessionId
+): Effect.fn.Return<History, SessionStoreError, RunRecord> {
   const sessions: Array<{ readonly id: SessionId; readonly told: SessionRuns; readonly until: number }> = []
-  let next: { readonly sessionId: SessionId; readonly position: number } | undefined = { sessionId, position: Number.MAX_SAFE_INTEGER }
+  let next: { readonly sessionId: SessionId; readonly position: number } | undefined = {
+    sessionId,
+    position: Number.MAX_SAFE_INTEGER
+  }
   while (next !== undefined && sessions.length < maxSessions && !sessions.some(({ id }) => id === next?.sessionId)) {
     const told: SessionRuns = yield* readSessionRuns(next.sessionId)
     sessions.unshift({ id: next.sessionId, told, until: next.position })
@@ -168,7 +207,10 @@ export const readHistory = Effect.fnUntraced(function*(sessionId: SessionId): Ef
 
 /** Files over changes in their order, each once; those that end as they began are left out. */
 export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArray<NetChange> => {
-  const files = new Map<string, { before: FileChange.FileState | undefined; after: FileChange.FileState | undefined; diffs: Array<string> }>()
+  const files = new Map<
+    string,
+    { before: FileChange.FileState | undefined; after: FileChange.FileState | undefined; diffs: Array<string> }
+  >()
   for (const { after, before, diff, path } of changes) {
     const known = files.get(path)
     if (known === undefined) files.set(path, { before, after, diffs: [diff] })
@@ -177,12 +219,20 @@ export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): Re
       known.diffs.push(diff)
     }
   }
-  return Array.from(files).flatMap(([path, file]) => FileChange.isSame(file.before, file.after) ? [] : [{ path, ...file }])
+  return Array.from(files).flatMap(([path, file]) =>
+    FileChange.isSame(file.before, file.after) ? [] : [{ path, ...file }]
+  )
 }
 
 /** The run that an undo takes back: the newest one with something to take back, or the one of an id. */
 export const findUndoTarget = ({ runs }: History, turn?: string): Option.Option<ChangeSet> =>
-  Option.fromUndefinedOr(runs.findLast((run) => turn === undefined ? run.undone === undefined && (run.changes.length > 0 || run.position !== undefined) : run.turnId === turn))
+  Option.fromUndefinedOr(
+    runs.findLast((run) =>
+      turn === undefined
+        ? run.undone === undefined && (run.changes.length > 0 || run.position !== undefined)
+        : run.turnId === turn
+    )
+  )
 
 /** The run that a redo makes again: the oldest of those that were taken back; none once a later one was made. */
 export const findRedoTarget = ({ left, runs }: History): Option.Option<ChangeSet> => {

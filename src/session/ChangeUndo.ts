@@ -3,16 +3,18 @@
  *
  * **Details**
  *
- * A plan looks at every file first. A file that is what the change left is put back. One that is what it would become is left alone. Any
- * other was changed since by somebody else: it is a conflict, with the difference, and is only overwritten when it is named. A state whose
- * content was not kept cannot be put back, and is told with the reason. Nothing is written before everything was looked at.
+ * A plan looks at every file first. A file that is what the change left is put back. One that is what it would become
+ * is left alone. Any other was changed since by somebody else: it is a conflict, with the difference, and is only
+ * overwritten when it is named. A state whose content was not kept cannot be put back, and is told with the reason.
+ * Nothing is written before everything was looked at.
  *
- * The contents that an undo replaces are kept like any other, so that it can be taken back too, also where it overwrote something.
+ * The contents that an undo replaces are kept like any other, so that it can be taken back too, also where it overwrote
+ * something.
  *
  * **Gotchas**
  *
- * Files are written by path, each at once (a file beside it, renamed over it), and never through a directory that became a link since.
- * Directories of the working directory that become empty by it are removed.
+ * Files are written by path, each at once (a file beside it, renamed over it), and never through a directory that
+ * became a link since. Directories of the working directory that become empty by it are removed.
  *
  * **Example** (Whether an undo would overwrite anything)
  *
@@ -81,10 +83,11 @@ export interface Plan {
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
+const isMissing = (error: PlatformError): boolean =>
+  error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
 
 /** Fails where a directory on the way to a file is a link now, so that the file would be another one. */
-const refuseLinkedDirectory = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void, PlatformError, Files> {
+const refuseLinkedDirectory = Effect.fnUntraced(function* (file: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (let at = path.dirname(file); ; at = path.dirname(at)) {
@@ -92,12 +95,22 @@ const refuseLinkedDirectory = Effect.fnUntraced(function*(file: string): Effect.
     if (real._tag === "Failure" && isMissing(real.failure) && path.dirname(at) !== at) continue
     const found = yield* Effect.fromResult(real)
     if (found === at) return
-    return yield* systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "undo", pathOrDescriptor: file, description: `${at} is a link now` })
+    return yield* systemError({
+      _tag: "PermissionDenied",
+      module: "FileSystem",
+      method: "undo",
+      pathOrDescriptor: file,
+      description: `${at} is a link now`
+    })
   }
 })
 
 /** The state of a file now. A directory counts as one where the change is about one. */
-const inspectFile = Effect.fnUntraced(function*({ expected, path: file, to }: Move): Effect.fn.Return<FoundFile, PlatformError, Files> {
+const inspectFile = Effect.fnUntraced(function* ({
+  expected,
+  path: file,
+  to
+}: Move): Effect.fn.Return<FoundFile, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   yield* refuseLinkedDirectory(file)
   const info = yield* Effect.catchIf(fs.lstat(file), isMissing, () => Effect.undefined)
@@ -105,12 +118,27 @@ const inspectFile = Effect.fnUntraced(function*({ expected, path: file, to }: Mo
   const size = Number(info.size)
   if (info.type === "Directory" && (to ?? expected)?.type === "directory") {
     const bytes = new Uint8Array(0)
-    return { state: { type: "directory", mode: info.mode & 0o777, size: 0, hash: ChangeContents.computeHash(bytes) }, bytes }
+    return {
+      state: { type: "directory", mode: info.mode & 0o777, size: 0, hash: ChangeContents.computeHash(bytes) },
+      bytes
+    }
   }
-  const type = info.type === "SymbolicLink" ? "link" as const : "file" as const
-  if (type === "file" && (info.type !== "File" || size > ChangeContents.maxBytes)) return { state: { type, mode: info.mode & 0o777, size, notKept: info.type === "File" ? "it is too large" : "it is no regular file" }, bytes: undefined }
+  const type = info.type === "SymbolicLink" ? ("link" as const) : ("file" as const)
+  if (type === "file" && (info.type !== "File" || size > ChangeContents.maxBytes))
+    return {
+      state: {
+        type,
+        mode: info.mode & 0o777,
+        size,
+        notKept: info.type === "File" ? "it is too large" : "it is no regular file"
+      },
+      bytes: undefined
+    }
   const bytes = type === "link" ? new TextEncoder().encode(yield* fs.readLink(file)) : yield* fs.readFile(file)
-  return { state: { type, mode: info.mode & 0o777, size: bytes.length, hash: ChangeContents.computeHash(bytes) }, bytes }
+  return {
+    state: { type, mode: info.mode & 0o777, size: bytes.length, hash: ChangeContents.computeHash(bytes) },
+    bytes
+  }
 })
 
 const decodeText = (state: FileChange.FileState | undefined, bytes: Uint8Array | undefined): FileChange.Content => {
@@ -123,7 +151,7 @@ const decodeText = (state: FileChange.FileState | undefined, bytes: Uint8Array |
   }
 }
 
-const readContent = Effect.fnUntraced(function*({ hash, notKept }: FileChange.FileState) {
+const readContent = Effect.fnUntraced(function* ({ hash, notKept }: FileChange.FileState) {
   if (notKept !== undefined || hash === undefined) return { reason: notKept ?? "its content was not read" }
   const contents = yield* ChangeContents.ChangeContents
   const bytes = contents === undefined ? undefined : yield* contents.read(hash)
@@ -133,11 +161,11 @@ const readContent = Effect.fnUntraced(function*({ hash, notKept }: FileChange.Fi
 const listMoves = (set: ChangeSets.ChangeSet, direction: Plan["direction"]): ReadonlyArray<Move> =>
   direction === "undo"
     ? ChangeSets.toNetChanges(set.changes).map(({ after, before, path }) => ({ path, expected: after, to: before }))
-    // Files come back as the undo found them.
-    : (set.undone?.files ?? []).map(({ from, path, to }) => ({ path, expected: to, to: from }))
+    : // Files come back as the undo found them.
+      (set.undone?.files ?? []).map(({ from, path, to }) => ({ path, expected: to, to: from }))
 
 /** Looks at every file of a run's changes; writes nothing. */
-export const makePlan = Effect.fnUntraced(function*(
+export const makePlan = Effect.fnUntraced(function* (
   set: ChangeSets.ChangeSet,
   direction: Plan["direction"]
 ): Effect.fn.Return<Plan, never, Files> {
@@ -162,11 +190,22 @@ export const makePlan = Effect.fnUntraced(function*(
       lost.push({ path, reason: content.reason })
       continue
     }
-    const diff = Redaction.redactText(FileChange.makeUnifiedDiff(path, decodeText(found, now), decodeText(to, content.bytes)))
+    const diff = Redaction.redactText(
+      FileChange.makeUnifiedDiff(path, decodeText(found, now), decodeText(to, content.bytes))
+    )
     const step = { ...move, found, bytes: content.bytes, diff }
     // Of a file that was not read nobody can say that it is the same.
     if (FileChange.isSame(found, expected)) steps.push(step)
-    else conflicts.push({ ...step, reason: found === undefined ? "it was removed since" : expected === undefined ? "it was made again since" : "it was changed since" })
+    else
+      conflicts.push({
+        ...step,
+        reason:
+          found === undefined
+            ? "it was removed since"
+            : expected === undefined
+              ? "it was made again since"
+              : "it was changed since"
+      })
   }
   return { direction, set, steps, conflicts, lost, same }
 })
@@ -175,23 +214,35 @@ export const makePlan = Effect.fnUntraced(function*(
 const readKeptText = (state: FileChange.FileState | undefined) =>
   state === undefined
     ? Effect.succeed({ text: undefined })
-    : Effect.map(readContent(state), (found) => "reason" in found ? { reason: found.reason } : { text: decodeText(state, found.bytes) })
+    : Effect.map(readContent(state), (found) =>
+        "reason" in found ? { reason: found.reason } : { text: decodeText(state, found.bytes) }
+      )
 
-/** Differences of changes, each file once: from what was there first to what was there last, as far as the contents are kept. */
+/**
+ * Differences of changes, each file once: from what was there first to what was there last, as far as the contents are
+ * kept.
+ */
 export const computeDiffs = (
   changes: ReadonlyArray<FileChange.FileChanged>
 ): Effect.Effect<ReadonlyArray<Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">>> =>
-  Effect.forEach(ChangeSets.toNetChanges(changes), Effect.fnUntraced(function*({ after, before, diffs: recorded, path }) {
-    const from = yield* readKeptText(before)
-    const to = yield* readKeptText(after)
-    const diff = recorded.length === 1 || "reason" in from || "reason" in to
-      ? recorded.join("")
-      : Redaction.redactText(FileChange.makeUnifiedDiff(path, from.text, to.text))
-    return { path, diff, ...FileChange.countLines(diff) }
-  }))
+  Effect.forEach(
+    ChangeSets.toNetChanges(changes),
+    Effect.fnUntraced(function* ({ after, before, diffs: recorded, path }) {
+      const from = yield* readKeptText(before)
+      const to = yield* readKeptText(after)
+      const diff =
+        recorded.length === 1 || "reason" in from || "reason" in to
+          ? recorded.join("")
+          : Redaction.redactText(FileChange.makeUnifiedDiff(path, from.text, to.text))
+      return { path, diff, ...FileChange.countLines(diff) }
+    })
+  )
 
 /** Removes directories below a root that are empty now, from the innermost on. */
-const removeEmptyDirectories = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.Return<void, PlatformError, Files> {
+const removeEmptyDirectories = Effect.fnUntraced(function* (
+  file: string,
+  root: string
+): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (let at = path.dirname(file); at.startsWith(root + path.sep); at = path.dirname(at)) {
@@ -201,7 +252,10 @@ const removeEmptyDirectories = Effect.fnUntraced(function*(file: string, root: s
 })
 
 /** Puts one file into its state. */
-const writeState = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, root: string): Effect.fn.Return<void, PlatformError, Files> {
+const writeState = Effect.fnUntraced(function* (
+  { bytes, found, path: file, to }: Step,
+  root: string
+): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* refuseLinkedDirectory(file)
@@ -215,9 +269,13 @@ const writeState = Effect.fnUntraced(function*({ bytes, found, path: file, to }:
   yield* fs.makeDirectory(path.dirname(file), { recursive: true })
   if (to.type === "directory") return yield* Effect.andThen(fs.makeDirectory(file), fs.chmod(file, to.mode & 0o777))
   const draft = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${yield* Ids.makeHex(12)}.tmp`)
-  const made = to.type === "link"
-    ? fs.symlink(new TextDecoder().decode(content), draft)
-    : Effect.andThen(fs.writeFile(draft, content, { flag: "wx" }), fs.chmod(draft, found?.type === "file" ? (found.mode & ~0o111) | (to.mode & 0o111) : to.mode & 0o777))
+  const made =
+    to.type === "link"
+      ? fs.symlink(new TextDecoder().decode(content), draft)
+      : Effect.andThen(
+          fs.writeFile(draft, content, { flag: "wx" }),
+          fs.chmod(draft, found?.type === "file" ? (found.mode & ~0o111) | (to.mode & 0o111) : to.mode & 0o777)
+        )
   yield* made.pipe(
     Effect.andThen(fs.rename(draft, file)),
     Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
@@ -232,18 +290,18 @@ export interface UndoResult {
 }
 
 /**
- * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the run's session is told,
- * which every session that goes on from it reads.
+ * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the run's
+ * session is told, which every session that goes on from it reads.
  * A file that cannot be written stays, and the others go on.
  */
-export const apply = Effect.fnUntraced(function*(
+export const apply = Effect.fnUntraced(function* (
   { conflicts, direction, lost, same, set, steps }: Plan,
   { isOverwriting }: { readonly isOverwriting: boolean }
 ): Effect.fn.Return<UndoResult, SessionStoreError, Files | RunRecord> {
   const contents = yield* ChangeContents.ChangeContents
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
-  const left = [...lost, ...isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason }))]
-  const chosen = [...steps, ...isOverwriting ? conflicts : []]
+  const left = [...lost, ...(isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason })))]
+  const chosen = [...steps, ...(isOverwriting ? conflicts : [])]
   // Removed files first: a directory may stand where a file has to be.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
@@ -253,33 +311,66 @@ export const apply = Effect.fnUntraced(function*(
       moved.push({ path, to })
       continue
     }
-    if (now._tag === "Failure" || !FileChange.isSame(now.success.state, found) && found?.notKept === undefined) {
+    if (now._tag === "Failure" || (!FileChange.isSame(now.success.state, found) && found?.notKept === undefined)) {
       left.push({ path, reason: now._tag === "Failure" ? now.failure.message : "it was changed just now" })
       continue
     }
     const { bytes, state } = now.success
-    const notKept = state?.hash === undefined || bytes === undefined || contents === undefined ? state?.notKept : yield* contents.keep(state.hash, bytes)
+    const notKept =
+      state?.hash === undefined || bytes === undefined || contents === undefined
+        ? state?.notKept
+        : yield* contents.keep(state.hash, bytes)
     const written = yield* Effect.result(writeState(step, set.cwd))
     if (written._tag === "Failure") {
       left.push({ path, reason: written.failure.reason.description ?? written.failure.message })
       continue
     }
-    moved.push({ path, ...state === undefined ? {} : { from: notKept === undefined ? state : { ...state, notKept } }, ...to === undefined ? {} : { to } })
+    moved.push({
+      path,
+      ...(state === undefined ? {} : { from: notKept === undefined ? state : { ...state, notKept } }),
+      ...(to === undefined ? {} : { to })
+    })
   }
   const record = yield* RunRecord
-  const event: FileChange.FilesReverted = { _tag: "FilesReverted", direction, turns: [set.turnId], files: [...moved, ...direction === "undo" ? same.flatMap((path) => toRevertedFiles(set, path)) : []], left: left.map(({ path }) => path) }
+  const event: FileChange.FilesReverted = {
+    _tag: "FilesReverted",
+    direction,
+    turns: [set.turnId],
+    files: [...moved, ...(direction === "undo" ? same.flatMap((path) => toRevertedFiles(set, path)) : [])],
+    left: left.map(({ path }) => path)
+  }
   yield* record.append([{ sessionId: set.sessionId, turnId: set.turnId, at: yield* Clock.currentTimeMillis, event }])
   return { changed: moved.map(({ path }) => path), left }
 })
 
 /** Writes that a run was left behind with its files as they are. */
-export const recordAbandonedRun = Effect.fnUntraced(function*({ changes, sessionId, turnId }: ChangeSets.ChangeSet): Effect.fn.Return<void, never, RunRecord> {
+export const recordAbandonedRun = Effect.fnUntraced(function* ({
+  changes,
+  sessionId,
+  turnId
+}: ChangeSets.ChangeSet): Effect.fn.Return<void, never, RunRecord> {
   const record = yield* RunRecord
   const left = ChangeSets.toNetChanges(changes).map(({ path }) => path)
-  yield* record.append([{ sessionId, turnId, at: yield* Clock.currentTimeMillis, event: { _tag: "FilesReverted", direction: "undo", turns: [turnId], files: [], left } }])
+  yield* record.append([
+    {
+      sessionId,
+      turnId,
+      at: yield* Clock.currentTimeMillis,
+      event: { _tag: "FilesReverted", direction: "undo", turns: [turnId], files: [], left }
+    }
+  ])
 })
 
 /** A file that was put back by hand before: a redo changes it again. */
 const toRevertedFiles = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
   ChangeSets.toNetChanges(set.changes).flatMap((change) =>
-    change.path !== path ? [] : [{ path, ...change.after === undefined ? {} : { from: change.after }, ...change.before === undefined ? {} : { to: change.before } }])
+    change.path !== path
+      ? []
+      : [
+          {
+            path,
+            ...(change.after === undefined ? {} : { from: change.after }),
+            ...(change.before === undefined ? {} : { to: change.before })
+          }
+        ]
+  )

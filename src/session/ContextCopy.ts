@@ -1,6 +1,6 @@
 /**
- * Entries of the run record for a session that begins with messages of another one: the link, and each message with its original, so
- * that views tell what was copied from what is new.
+ * Entries of the run record for a session that begins with messages of another one: the link, and each message with its
+ * original, so that views tell what was copied from what is new.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -21,9 +21,12 @@ export interface Copy {
 
 type Part = Exclude<Prompt.Message["content"], string>[number]
 
-const getParts = ({ content }: Prompt.Message): ReadonlyArray<Part> => typeof content === "string" ? [] : content
+const getParts = ({ content }: Prompt.Message): ReadonlyArray<Part> => (typeof content === "string" ? [] : content)
 
-/** Tests for a part of which less is left: a result or a call of the same id, the name of a file in its place, the same text. */
+/**
+ * Tests for a part of which less is left: a result or a call of the same id, the name of a file in its place, the same
+ * text.
+ */
 const isReducedPart = (part: Part, original: Part): boolean => {
   if (original.type === "file") return part.type === "text" || part.type === "file"
   if (part.type !== original.type) return false
@@ -33,27 +36,43 @@ const isReducedPart = (part: Part, original: Part): boolean => {
 
 const isReducedVersion = (message: Prompt.Message, original: Prompt.Message): boolean => {
   const [parts, all] = [getParts(message), getParts(original)]
-  return message.role === original.role && parts.length > 0 && parts.length === all.length && parts.every((part, at) => {
-    const other = all[at]
-    return other !== undefined && isReducedPart(part, other)
-  })
+  return (
+    message.role === original.role &&
+    parts.length > 0 &&
+    parts.length === all.length &&
+    parts.every((part, at) => {
+      const other = all[at]
+      return other !== undefined && isReducedPart(part, other)
+    })
+  )
 }
 
 /**
- * Finds the originals of messages, which stand in the order of `source` but for the results of one answer: the same message, or one with
- * more in it.
+ * Finds the originals of messages, which stand in the order of `source` but for the results of one answer: the same
+ * message, or one with more in it.
  */
-export const findCopies = (messages: ReadonlyArray<Prompt.Message>, source: ReadonlyArray<Prompt.Message>): ReadonlyArray<Copy> => {
+export const findCopies = (
+  messages: ReadonlyArray<Prompt.Message>,
+  source: ReadonlyArray<Prompt.Message>
+): ReadonlyArray<Copy> => {
   const positions = new Map(source.map((message, position) => [message, position]))
   const taken = new Set<number>()
   let next = 0
   return messages.map((message) => {
     const same = positions.get(message)
-    const found = same ?? source.findIndex((original, position) => position >= next && !taken.has(position) && isReducedVersion(message, original))
+    const found =
+      same ??
+      source.findIndex(
+        (original, position) => position >= next && !taken.has(position) && isReducedVersion(message, original)
+      )
     if (found < 0) return { message, position: undefined, isChanged: false }
     taken.add(found)
     if (message.role !== "tool") next = found + 1
-    return { message, position: found, isChanged: same === undefined && JSON.stringify(message) !== JSON.stringify(source[found]) }
+    return {
+      message,
+      position: found,
+      isChanged: same === undefined && JSON.stringify(message) !== JSON.stringify(source[found])
+    }
   })
 }
 
@@ -65,7 +84,7 @@ const toRanges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> =>
     if (last !== undefined && last[1] === position - 1) last[1] = position
     else found.push([position, position])
   }
-  return found.map(([from, to]) => from === to ? from : [from, to])
+  return found.map(([from, to]) => (from === to ? from : [from, to]))
 }
 
 /** Positions of `count` messages that no copy has for its original. */
@@ -74,20 +93,28 @@ export const listRemoved = (made: ReadonlyArray<Copy>, count: number): ReadonlyA
   return toRanges(Array.from({ length: count }, (_, position) => position).filter((position) => !kept.has(position)))
 }
 
-/** Positions in a session, `stored`, of the messages that a conversation had and has not any more; one that was shortened is there. */
+/**
+ * Positions in a session, `stored`, of the messages that a conversation had and has not any more; one that was
+ * shortened is there.
+ */
 export const listLeftOut = (
   before: ReadonlyArray<Prompt.Message>,
   after: ReadonlyArray<Prompt.Message>,
   stored: ReadonlyArray<Prompt.Message>
 ): ReadonlyArray<Reference> => {
   const kept = new Set(findCopies(after, before).map(({ position }) => position))
-  return toRanges(findCopies(before, stored).flatMap(({ position }, place) => position === undefined || kept.has(place) ? [] : [position]).toSorted((a, b) => a - b))
+  return toRanges(
+    findCopies(before, stored)
+      .flatMap(({ position }, place) => (position === undefined || kept.has(place) ? [] : [position]))
+      .toSorted((a, b) => a - b)
+  )
 }
 
 /** The turn under which the record has how a session began that goes on from a compacted one. */
 export const makeCompressionTurnId = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
-const toOrigin = ({ role }: Prompt.Message): Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+const toOrigin = ({ role }: Prompt.Message): Origin =>
+  role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /** Place of the entries, and the session that is repeated. */
 interface Beginning {
@@ -109,15 +136,27 @@ export const makeEntries = (
   Stream.runCollect(record.read({ sessionId: link.source, kinds: ["MessageAppended"] })).pipe(
     Effect.orElseSucceed((): ReadonlyArray<Entry> => []),
     Effect.map((known) => {
-      const origins = new Map(known.flatMap(({ event }) =>
-        event._tag === "MessageAppended" && event.position !== undefined ? [[event.position, event.origin] as const] : []))
+      const origins = new Map(
+        known.flatMap(({ event }) =>
+          event._tag === "MessageAppended" && event.position !== undefined
+            ? [[event.position, event.origin] as const]
+            : []
+        )
+      )
       const copied = made.map(({ isChanged, message, position: original }, position): RecordEvent => ({
         _tag: "MessageAppended",
-        origin: original === undefined ? "runtime" : origins.get(original) ?? toOrigin(message),
+        origin: original === undefined ? "runtime" : (origins.get(original) ?? toOrigin(message)),
         position,
-        ...(original === undefined ? {} : { copyOf: { sessionId: link.source, position: original, ...(isChanged ? { changed: true } : {}) } }),
+        ...(original === undefined
+          ? {}
+          : { copyOf: { sessionId: link.source, position: original, ...(isChanged ? { changed: true } : {}) } }),
         message
       }))
-      return [link, ...(rewritten === undefined ? [] : [rewritten]), ...copied].map((event) => ({ sessionId, turnId, at, event }))
+      return [link, ...(rewritten === undefined ? [] : [rewritten]), ...copied].map((event) => ({
+        sessionId,
+        turnId,
+        at,
+        event
+      }))
     })
   )

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning are the agent's own, and clients
- * keep them in other forms or not at all. Texts of one speaker behind each other are one text, because a client may keep the texts of several
- * steps as one answer.
+ * Texts of the user and of the agent count, with their white space normalised; calls, results and reasoning are the
+ * agent's own, and clients keep them in other forms or not at all. Texts of one speaker behind each other are one text,
+ * because a client may keep the texts of several steps as one answer.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
@@ -41,7 +41,10 @@ export type ConversationPlace =
   | { readonly _tag: "Other" }
 
 /** Finds the place of the conversation that a client kept in the stored one. */
-export const findPlace = (stored: ReadonlyArray<Prompt.Message>, kept: ReadonlyArray<Prompt.Message>): ConversationPlace => {
+export const findPlace = (
+  stored: ReadonlyArray<Prompt.Message>,
+  kept: ReadonlyArray<Prompt.Message>
+): ConversationPlace => {
   const [all, given] = [readTexts(stored), readTexts(kept)]
   const isBeginning = given.every(({ role, text }, index) => all[index]?.role === role && all[index]?.text === text)
   if (!isBeginning) return { _tag: "Other" }

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A conversation is a session with its continuations and child sessions; it is kept or dropped as a whole, so that no kept
- * session names one that is gone. The conversation that was used least recently goes first. One that a run owns is never
- * dropped.
+ * A conversation is a session with its continuations and child sessions; it is kept or dropped as a whole, so that no
+ * kept session names one that is gone. The conversation that was used least recently goes first. One that a run owns is
+ * never dropped.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId } from "../domain/Ids.ts"

@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session,
- * but a message with a secret in it (see `StoredForm`).
+ * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the
+ * session, but a message with a secret in it (see `StoredForm`).
  * Counts, lists of sessions and search hits are computed when they are asked for.
  *
- * The store is bounded (`MemoryBounds`): when it holds too much, the conversations that were used least recently are dropped,
- * never one of a run that goes on. The first time is one warning.
+ * The store is bounded (`MemoryBounds`): when it holds too much, the conversations that were used least recently are
+ * dropped, never one of a run that goes on. The first time is one warning.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -42,12 +42,17 @@ interface SearchedSession {
 }
 
 const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
-  message === undefined ? undefined : {
-    role: message.role,
-    text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
-  }
+  message === undefined
+    ? undefined
+    : {
+        role: message.role,
+        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
+      }
 
-/** A search over the sessions that there are when it is asked: every message is read on every search, the newest hits come first. */
+/**
+ * A search over the sessions that there are when it is asked: every message is read on every search, the newest hits
+ * come first.
+ */
 const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
   search: (input, options = {}) =>
     Effect.sync(() => {
@@ -121,7 +126,9 @@ const toSession = (entry: Entry): SessionStore.Session => ({
 
 const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
 
-const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
+const make = (
+  bounds: MemoryBounds.Bounds
+): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
   const entries = new Map<string, Entry>()
   const owned = new Set<string>()
   const ledger = MemoryBounds.makeLedger(bounds)
@@ -130,7 +137,10 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
 
   const isInUse = (id: SessionId): boolean => owned.has(id)
 
-  /** Drops what exceeds the bounds, and returns a warning the first time. `current` is the session that is being written. */
+  /**
+   * Drops what exceeds the bounds, and returns a warning the first time. `current` is the session that is being
+   * written.
+   */
   const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
     const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
     for (const id of surplus) entries.delete(id)
@@ -151,7 +161,9 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
 
   const requireEntry = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
     const entry = entries.get(id)
-    return entry === undefined ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.succeed(entry)
+    return entry === undefined
+      ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id))
+      : Effect.succeed(entry)
   }
   const sortNewestFirst = (): Array<Entry> => Array.from(entries.values()).sort((a, b) => b.activity - a.activity)
   const toOptionalSession = (entry: Entry | undefined): Option.Option<SessionStore.Session> =>
@@ -162,16 +174,18 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
   const findTitleOwner = (title: string): Entry | undefined =>
     Array.from(entries.values()).find((entry) => entry.title === title)
 
-  const findContinuation = (id: string): Entry | undefined => Array.from(entries.values()).find(({ start }) => start.continues === id)
+  const findContinuation = (id: string): Entry | undefined =>
+    Array.from(entries.values()).find(({ start }) => start.continues === id)
 
   const store = SessionStore.SessionStore.of({
-    create: Effect.fnUntraced(function*(session) {
+    create: Effect.fnUntraced(function* (session) {
       const mask = yield* StoredForm.heldMask
       const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
       if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
       const owner = title === undefined ? undefined : findTitleOwner(title)
-      if (title !== undefined && owner !== undefined) return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
+      if (title !== undefined && owner !== undefined)
+        return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
       const entry: Entry = {
         id: session.id,
         source: session.source,
@@ -236,48 +250,61 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
           cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
         })
       }),
-    end: Effect.fnUntraced(function*(id, reason) {
+    end: Effect.fnUntraced(function* (id, reason) {
       const entry = yield* requireEntry("end", id)
       entry.ended = { at: yield* Clock.currentTimeMillis, reason }
     }),
     continueIn: (id, { endReason, messages, ...session }) =>
-      Effect.uninterruptible(Effect.gen(function*() {
-        const old = yield* requireEntry("continue", id)
-        const newer = findContinuation(id)
-        if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
-        const { source, start: { cwd, hasOwnPrompt }, title } = old
-        const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
-        yield* store.create({
-          ...session,
-          source,
-          hasOwnPrompt,
-          cwd,
-          parentId: id,
-          continues: id,
-          title: title === undefined ? undefined : Title.makeNext(title, taken)
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          const old = yield* requireEntry("continue", id)
+          const newer = findContinuation(id)
+          if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
+          const {
+            source,
+            start: { cwd, hasOwnPrompt },
+            title
+          } = old
+          const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
+          yield* store.create({
+            ...session,
+            source,
+            hasOwnPrompt,
+            cwd,
+            parentId: id,
+            continues: id,
+            title: title === undefined ? undefined : Title.makeNext(title, taken)
+          })
+          yield* store
+            .append(session.id, messages)
+            .pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
+          yield* store.end(session.id, endReason)
+          yield* store.end(id, "compression")
+          return toSession(yield* requireEntry("continue", session.id))
         })
-        yield* store.append(session.id, messages).pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
-        yield* store.end(session.id, endReason)
-        yield* store.end(id, "compression")
-        return toSession(yield* requireEntry("continue", session.id))
-      })),
+      ),
     newest: (id) =>
       Effect.sync(() => {
         let last = id
         for (let next = findContinuation(last); next !== undefined; next = findContinuation(last)) last = next.id
         return last
       }),
-    rename: Effect.fnUntraced(function*(id, wanted) {
+    rename: Effect.fnUntraced(function* (id, wanted) {
       const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
       const entry = yield* requireEntry("rename", id)
       const owner = findTitleOwner(title)
-      if (owner !== undefined && owner !== entry) return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
+      if (owner !== undefined && owner !== entry)
+        return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
       entry.title = title
     }),
     remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
     get: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
     messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
-    readable: (id) => Effect.sync(() => ({ messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [], faults: [] })),
+    readable: (id) =>
+      Effect.sync(() => ({
+        messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [],
+        faults: []
+      })),
     list: (options) =>
       Effect.sync(() =>
         listSessions(
@@ -287,26 +314,51 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
       ),
     resolve: Reference.makeResolver({
       byId: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
-      byIdPrefix: (prefix) => Effect.sync(() => listSessions((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
-      byTitle: (title) => Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => entry.title === title))),
-      byTitlePrefix: (prefix) => Effect.sync(() => listSessions((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
+      byIdPrefix: (prefix) =>
+        Effect.sync(() => listSessions((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
+      byTitle: (title) =>
+        Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => entry.title === title))),
+      byTitlePrefix: (prefix) =>
+        Effect.sync(() => listSessions((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
       names: Effect.sync(() =>
-        sortNewestFirst().flatMap(({ id, source, title }) => SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title])),
+        sortNewestFirst().flatMap(({ id, source, title }) =>
+          SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title]
+        )
+      ),
       latest: Effect.sync(() => toOptionalSession(sortNewestFirst().find(isShown))),
-      directories: Effect.sync(() => Array.from(new Set(sortNewestFirst().filter(isShown).flatMap(({ start }) => start.cwd ?? [])))),
-      latestIn: (directory) => Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory)))
+      directories: Effect.sync(() =>
+        Array.from(
+          new Set(
+            sortNewestFirst()
+              .filter(isShown)
+              .flatMap(({ start }) => start.cwd ?? [])
+          )
+        )
+      ),
+      latestIn: (directory) =>
+        Effect.sync(() =>
+          toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory))
+        )
     }),
     usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
   })
 
   return Context.make(SessionStore.SessionStore, store).pipe(
-    Context.add(SessionSearch.SessionSearch, makeSearch(() => entries.values()))
+    Context.add(
+      SessionSearch.SessionSearch,
+      makeSearch(() => entries.values())
+    )
   )
 }
 
 /** Makes a store in memory with these bounds, a new one for every scope that builds it. */
-export const layerMemoryWith = (bounds: Partial<MemoryBounds.Bounds>): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
+export const layerMemoryWith = (
+  bounds: Partial<MemoryBounds.Bounds>
+): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
   Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
 
-/** Makes a store in memory of at most 5,000 sessions and 50 million characters, a new one for every scope that builds it. */
+/**
+ * Makes a store in memory of at most 5,000 sessions and 50 million characters, a new one for every scope that builds
+ * it.
+ */
 export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not hidden, of one folder where
- * one is given (a session without a recorded directory is of no folder); the beginning of exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that several ids share
- * opens none of them, unless it is the title of one.
+ * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not
+ * hidden, of one folder where one is given (a session without a recorded directory is of no folder); the beginning of
+ * exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that
+ * several ids share opens none of them, unless it is the title of one.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -51,7 +52,7 @@ const findLastContinuation = (first: Session, base: string, others: ReadonlyArra
 }
 
 /** Finds the newest session of a folder. */
-const findLatestInFolder = Effect.fnUntraced(function*(
+const findLatestInFolder = Effect.fnUntraced(function* (
   lookup: Lookup,
   { holds, path }: SessionFolder
 ): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
@@ -65,7 +66,10 @@ const findLatestInFolder = Effect.fnUntraced(function*(
 
 /** Resolves a text of a user to one session; with a folder, `latest` is the newest session of that folder. */
 export const makeResolver = (lookup: Lookup) =>
-  Effect.fnUntraced(function*(reference: string, folder?: SessionFolder): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
+  Effect.fnUntraced(function* (
+    reference: string,
+    folder?: SessionFolder
+  ): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
     const wanted = reference.trim()
     if (wanted === "") return yield* new SessionNotFound({ sessionId: reference, candidates: [] })
 
@@ -83,11 +87,23 @@ export const makeResolver = (lookup: Lookup) =>
     const title = Title.normalise(wanted)
     const titled = title === "" ? Option.none() : yield* lookup.byTitle(title)
     if (Option.isSome(titled)) {
-      return findLastContinuation(titled.value, title, yield* lookup.byTitlePrefix(Title.formatContinuationPrefix(title)))
+      return findLastContinuation(
+        titled.value,
+        title,
+        yield* lookup.byTitlePrefix(Title.formatContinuationPrefix(title))
+      )
     }
-    if (candidates.length > 0) return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
+    if (candidates.length > 0)
+      return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
     const names = wanted.length > longestName ? [] : yield* lookup.names
-    const meant = findNearest(wanted.toLowerCase(), names.map((name) => name.toLowerCase()))
+    const meant = findNearest(
+      wanted.toLowerCase(),
+      names.map((name) => name.toLowerCase())
+    )
     const named = names.find((name) => name.toLowerCase() === meant)
-    return yield* new SessionNotFound({ sessionId: wanted, candidates: [], ...(named === undefined ? {} : { meant: named }) })
+    return yield* new SessionNotFound({
+      sessionId: wanted,
+      candidates: [],
+      ...(named === undefined ? {} : { meant: named })
+    })
   })

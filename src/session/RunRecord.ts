@@ -1,13 +1,13 @@
 /**
- * The port to the record of runs: every fact of every run, whole, with secrets masked once. What shows, exports or counts runs
- * reads it; the same entries come from a live run and from a store.
+ * The port to the record of runs: every fact of every run, whole, with secrets masked once. What shows, exports or
+ * counts runs reads it; the same entries come from a live run and from a store.
  *
  * **Details**
  *
- * `append` takes the entries of a step at once and returns when they are safe. It never fails a run: what cannot be written is
- * reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they were
- * written. Of an entry of a newer version what this one knows is read; one that it cannot read, and a damaged one, is left out. `unread`
- * counts both.
+ * `append` takes the entries of a step at once and returns when they are safe. It never fails a run: what cannot be
+ * written is reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which
+ * they were written. Of an entry of a newer version what this one knows is read; one that it cannot read, and a damaged
+ * one, is left out. `unread` counts both.
  *
  * **Gotchas**
  *
@@ -48,8 +48,8 @@ import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
 /**
- * Entries to read; every field that is absent lets all through. A turn comes with what was written once for its session: tool
- * definitions, and messages that are sent and not stored.
+ * Entries to read; every field that is absent lets all through. A turn comes with what was written once for its
+ * session: tool definitions, and messages that are sent and not stored.
  */
 export interface Filter {
   readonly sessionId?: string | undefined
@@ -60,8 +60,8 @@ export interface Filter {
 }
 
 /**
- * Receives entries as they are written, in order; it must be quick. What is kept once per session comes with each run that
- * uses it.
+ * Receives entries as they are written, in order; it must be quick. What is kept once per session comes with each run
+ * that uses it.
  */
 export type Listener = (entries: ReadonlyArray<Entry>) => void
 
@@ -75,7 +75,10 @@ export interface Service {
   readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
   /** Passes new entries of this process to a listener until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
-  /** Makes one transaction of several writes; a session store in the same place has the same function. Absent where writing is no transaction. */
+  /**
+   * Makes one transaction of several writes; a session store in the same place has the same function. Absent where
+   * writing is no transaction.
+   */
   readonly together?: Together | undefined
 }
 
@@ -89,18 +92,24 @@ const measureEntry = ({ event }: Entry): number =>
   event._tag === "MessageAppended" && event.message !== undefined ? MemoryBounds.measureMessage(event.message) : 0
 
 /**
- * Names a message or tool set that is written once per session however often it is used: the system prompt, context that is
- * sent and not stored, tool definitions. Undefined for every other event.
+ * Names a message or tool set that is written once per session however often it is used: the system prompt, context
+ * that is sent and not stored, tool definitions. Undefined for every other event.
  */
 export const getContentKey = ({ event }: Entry): string | undefined =>
-  event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
+  event._tag === "ToolsOffered"
+    ? `tools ${event.hash}`
+    : event._tag === "MessageAppended" && event.id !== undefined
+      ? `message ${event.id}`
+      : undefined
 
 /** Tests whether an entry is in a filter. Entries written once per session may stand in an earlier turn. */
-export const isInFilter = ({ kinds, origins, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
-  (sessionId === undefined || entry.sessionId === sessionId) &&
-  (turnId === undefined || entry.turnId === turnId || getContentKey(entry) !== undefined) &&
-  (kinds === undefined || kinds.includes(entry.event._tag)) &&
-  (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
+export const isInFilter =
+  ({ kinds, origins, sessionId, turnId }: Filter) =>
+  (entry: Entry): boolean =>
+    (sessionId === undefined || entry.sessionId === sessionId) &&
+    (turnId === undefined || entry.turnId === turnId || getContentKey(entry) !== undefined) &&
+    (kinds === undefined || kinds.includes(entry.event._tag)) &&
+    (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
 
 /** Leaves out what is kept once per session and stands in a stream again. */
 export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
@@ -117,8 +126,8 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
   })
 
 /**
- * Makes `append` and `listen` over what keeps entries. Listeners are told once entries are safe: `afterwards` runs an Effect after the
- * transaction under way, and at once where there is none.
+ * Makes `append` and `listen` over what keeps entries. Listeners are told once entries are safe: `afterwards` runs an
+ * Effect after the transaction under way, and at once where there is none.
  */
 export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
@@ -136,15 +145,28 @@ export const makeMaskedWriter = (
           defects.push(defect)
         }
       }
-      return defects.length === 0 ? Effect.void : Effect.forEach(defects, (defect) =>
-        Effect.logWarning("A listener of the run record failed; what it makes of these entries is missing.", defect), { discard: true })
+      return defects.length === 0
+        ? Effect.void
+        : Effect.forEach(
+            defects,
+            (defect) =>
+              Effect.logWarning(
+                "A listener of the run record failed; what it makes of these entries is missing.",
+                defect
+              ),
+            { discard: true }
+          )
     })
   return {
     append: (entries) =>
       Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
-        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))),
+        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
+      ),
     listen: (listener) =>
-      Effect.acquireRelease(Effect.sync(() => void listeners.add(listener)), () => Effect.sync(() => listeners.delete(listener)))
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      )
   }
 }
 
@@ -152,7 +174,10 @@ const makeMemory = (capacity: number): Service => {
   let kept: Array<Entry> = []
   let characters = 0
   const known = new Set<string>()
-  /** Drops the oldest entries until half of each bound is left, so that a full record does not move all entries at each step. */
+  /**
+   * Drops the oldest entries until half of each bound is left, so that a full record does not move all entries at each
+   * step.
+   */
   const dropOldest = (): void => {
     let count = 0
     while (kept.length - count > capacity / 2 || characters > memoryCharacters / 2) {
@@ -198,14 +223,20 @@ export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunR
 /** The record of the surroundings, or one in memory where there is none. */
 export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   RunRecord,
-  Effect.map(Effect.serviceOption(RunRecord), Option.getOrElse(() => makeMemory(memoryCapacity)))
+  Effect.map(
+    Effect.serviceOption(RunRecord),
+    Option.getOrElse(() => makeMemory(memoryCapacity))
+  )
 )
 
 const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, SessionStoreError, RunRecord> =>
   RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
 
-/** Appends an event now, and fails where it could not be written: for what a user asked to be recorded. Returns its time. */
-export const appendChecked = Effect.fnUntraced(function*(
+/**
+ * Appends an event now, and fails where it could not be written: for what a user asked to be recorded. Returns its
+ * time.
+ */
+export const appendChecked = Effect.fnUntraced(function* (
   sessionId: SessionId,
   turnId: TurnId,
   event: RecordEvent
@@ -216,7 +247,11 @@ export const appendChecked = Effect.fnUntraced(function*(
   yield* record.append([{ sessionId, turnId, at, event }])
   // The record never fails a run, so it does not say what became of an entry.
   if ((yield* countEntries(sessionId, event._tag)) === before) {
-    return yield* new SessionStoreError({ operation: "record", message: "The entry could not be written: free some space, or end the program that has the database locked, and try again." })
+    return yield* new SessionStoreError({
+      operation: "record",
+      message:
+        "The entry could not be written: free some space, or end the program that has the database locked, and try again."
+    })
   }
   return at
 })

@@ -1,13 +1,13 @@
 /**
- * The run record as a file of JSON Lines: one entry a line, to be read by other programs, kept beside a bug report, or read again
- * here. A line is whole or is not there.
+ * The run record as a file of JSON Lines: one entry a line, to be read by other programs, kept beside a bug report, or
+ * read again here. A line is whole or is not there.
  *
  * **Details**
  *
- * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message stands in the form of the session store.
- * A file that cannot be written is one warning; the next entry that can be is preceded by a `Gap`. A line that was cut in the
- * middle, and one of a newer version that this one cannot read, is left out by `read` and counted by `unread`. With `maxBytes` the oldest entries are removed
- * when the file is full.
+ * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message stands in the form of the
+ * session store. A file that cannot be written is one warning; the next entry that can be is preceded by a `Gap`. A
+ * line that was cut in the middle, and one of a newer version that this one cannot read, is left out by `read` and
+ * counted by `unread`. With `maxBytes` the oldest entries are removed when the file is full.
  *
  * **Example** (A file beside the program)
  *
@@ -46,8 +46,8 @@ export interface Options {
 }
 
 /**
- * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions: tool definitions,
- * and messages that are sent and not stored.
+ * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions:
+ * tool definitions, and messages that are sent and not stored.
  */
 const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   let first = lines.length
@@ -56,12 +56,18 @@ const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): Read
     if (bytes > maxBytes && first < lines.length) break
   }
   const kept = lines.slice(first)
-  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.readPlace(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
-  const once = new Map(lines.slice(0, first).flatMap((line) => {
-    const entry = Option.getOrUndefined(StoredForm.getValue(StoredForm.readEntry(line)))
-    const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.getContentKey(entry)
-    return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
-  }))
+  const sessions = new Set(
+    kept.flatMap((line) =>
+      Option.match(StoredForm.readPlace(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })
+    )
+  )
+  const once = new Map(
+    lines.slice(0, first).flatMap((line) => {
+      const entry = Option.getOrUndefined(StoredForm.getValue(StoredForm.readEntry(line)))
+      const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.getContentKey(entry)
+      return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
+    })
+  )
   return [...once.values(), ...kept]
 }
 
@@ -69,13 +75,14 @@ const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): Read
 const canFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
   Option.match(StoredForm.readPlace(line), {
     onNone: () => true,
-    onSome: (place) => (sessionId === undefined || place.sessionId === sessionId) && (turnId === undefined || place.turnId === turnId)
+    onSome: (place) =>
+      (sessionId === undefined || place.sessionId === sessionId) && (turnId === undefined || place.turnId === turnId)
   })
 
 const encoder = new TextEncoder()
 
 const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const lock = yield* Semaphore.make(1)
@@ -84,7 +91,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     let isOpen = false
     let size = 0
 
-    const open = Effect.gen(function*() {
+    const open = Effect.gen(function* () {
       if (isOpen) return
       yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
       // A line that was cut is ended, so that the next one is whole.
@@ -97,17 +104,21 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     })
 
     /** Replaces the file by its newer half, so that a full one is not written anew at each step. */
-    const shrink = Effect.gen(function*() {
+    const shrink = Effect.gen(function* () {
       const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
-      const text = selectNewestLines(lines, maxBytes / 2).map((line) => `${line}\n`).join("")
+      const text = selectNewestLines(lines, maxBytes / 2)
+        .map((line) => `${line}\n`)
+        .join("")
       yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
       yield* fs.rename(`${path}.draft`, path)
       size = encoder.encode(text).length
-    }).pipe(Effect.catch((error) => {
-      // Tried again when as much has come again.
-      size = 0
-      return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
-    }))
+    }).pipe(
+      Effect.catch((error) => {
+        // Tried again when as much has come again.
+        size = 0
+        return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
+      })
+    )
 
     const reportLoss = (count: number, message: string) =>
       Effect.suspend(() => {
@@ -118,10 +129,11 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       })
 
     const storeEntries = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const [first] = entries
         if (first === undefined) return
-        const all = lost === 0 ? entries : [{ ...first, event: { _tag: "Gap" as const, entries: lost, reason } }, ...entries]
+        const all =
+          lost === 0 ? entries : [{ ...first, event: { _tag: "Gap" as const, entries: lost, reason } }, ...entries]
         const lines = yield* Effect.fromResult(Result.all(all.map(StoredForm.encodeEntry)))
         yield* open
         const text = `${lines.join("\n")}\n`
@@ -129,24 +141,46 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
         lost = 0
         size += encoder.encode(text).length
         if (size > maxBytes) yield* shrink
-      }).pipe(Effect.catch((error) => reportLoss(entries.length, error.message)), lock.withPermit)
+      }).pipe(
+        Effect.catch((error) => reportLoss(entries.length, error.message)),
+        lock.withPermit
+      )
 
-    const lines: Stream.Stream<string, SessionStoreError> = Stream.unwrap(Effect.map(fs.exists(path), (exists) =>
-      exists ? Stream.splitLines(Stream.decodeText(fs.stream(path))) : Stream.empty
-    )).pipe(
+    const lines: Stream.Stream<string, SessionStoreError> = Stream.unwrap(
+      Effect.map(fs.exists(path), (exists) =>
+        exists ? Stream.splitLines(Stream.decodeText(fs.stream(path))) : Stream.empty
+      )
+    ).pipe(
       Stream.filter((line) => line !== ""),
-      Stream.mapError((error) => new SessionStoreError({ operation: "record", message: `${path} cannot be read: ${error.message}`, cause: error }))
+      Stream.mapError(
+        (error) =>
+          new SessionStoreError({
+            operation: "record",
+            message: `${path} cannot be read: ${error.message}`,
+            cause: error
+          })
+      )
     )
 
     return RunRecord.RunRecord.of({
       ...RunRecord.makeMaskedWriter(storeEntries),
       read: (filter = {}) =>
         lines.pipe(
-          Stream.flatMap((line) => Option.match(StoredForm.getValue(StoredForm.readEntry(line)), { onNone: () => Stream.empty, onSome: Stream.succeed })),
+          Stream.flatMap((line) =>
+            Option.match(StoredForm.getValue(StoredForm.readEntry(line)), {
+              onNone: () => Stream.empty,
+              onSome: Stream.succeed
+            })
+          ),
           Stream.filter(RunRecord.isInFilter(filter)),
           RunRecord.removeRepeatedContent
         ),
-      unread: (filter = {}) => Stream.runFold(lines, () => Unread.none, (sum, line) => canFit(filter, line) ? Unread.addReading(sum, StoredForm.readEntry(line)) : sum)
+      unread: (filter = {}) =>
+        Stream.runFold(
+          lines,
+          () => Unread.none,
+          (sum, line) => (canFit(filter, line) ? Unread.addReading(sum, StoredForm.readEntry(line)) : sum)
+        )
     })
   })
 

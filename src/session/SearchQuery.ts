@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Words must all be there, in any order; `OR` (upper case) separates alternatives, `NOT` excludes the next word. A piece in
- * double quotes is a phrase, and so is a word of several pieces (`read_file`, `well-known`, `a.b`). A trailing `*` matches
- * the beginning of a word. Operators that lack a side, quotes that are never closed, parentheses and other signs are passed
- * over; terms beyond the 32nd are left out. An empty query matches nothing.
+ * Words must all be there, in any order; `OR` (upper case) separates alternatives, `NOT` excludes the next word. A
+ * piece in double quotes is a phrase, and so is a word of several pieces (`read_file`, `well-known`, `a.b`). A trailing
+ * `*` matches the beginning of a word. Operators that lack a side, quotes that are never closed, parentheses and other
+ * signs are passed over; terms beyond the 32nd are left out. An empty query matches nothing.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -46,7 +46,7 @@ export const parse = (input: string): SearchQuery => {
   let count = 0
   for (const [piece, quoted] of input.matchAll(pieces)) {
     if (quoted === undefined && piece === "OR") {
-      drafts.push(draft = { all: [], none: [] })
+      drafts.push((draft = { all: [], none: [] }))
       negated = false
     } else if (quoted === undefined && (piece === "AND" || piece === "NOT")) {
       negated = piece === "NOT"

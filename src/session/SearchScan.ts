@@ -33,7 +33,7 @@ const findSpans = (term: Term, { folded }: Field): ReadonlyArray<Span> => {
       const there = folded[start + index]
       return there === word || (term.prefix && index === last && there !== undefined && there.startsWith(word))
     })
-  return folded.flatMap((_, start) => isSpanAt(start) ? [{ first: start, last: start + last }] : [])
+  return folded.flatMap((_, start) => (isSpanAt(start) ? [{ first: start, last: start + last }] : []))
 }
 
 const isMatch = (alternative: Alternative, fields: ReadonlyArray<Field>): boolean => {
@@ -47,7 +47,7 @@ const renderSnippet = ({ text, words }: Field, found: ReadonlyArray<Span>): stri
   const to = Math.min(words.length, from + shown)
   const getWordStart = (index: number): number => words[index]?.start ?? text.length
   let at = from === 0 ? 0 : getWordStart(from)
-  const end = to === words.length ? text.length : words[to - 1]?.end ?? text.length
+  const end = to === words.length ? text.length : (words[to - 1]?.end ?? text.length)
   let out = from === 0 ? "" : "…"
   for (const { first, last } of sorted) {
     const start = getWordStart(first)

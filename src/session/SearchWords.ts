@@ -31,13 +31,23 @@ const everyUnspaced = new RegExp(unspaced, "gu")
 /** The signs of a text that are words of their own, folded; those that folding leaves nothing of are left out. */
 export const listSigns = (text: string): ReadonlyArray<string> =>
   // Folded with blanks between them, so that they stay apart.
-  unspaced.test(text) ? fold((text.match(everyUnspaced) ?? []).join(" ")).split(" ").filter((sign) => sign !== "") : []
+  unspaced.test(text)
+    ? fold((text.match(everyUnspaced) ?? []).join(" "))
+        .split(" ")
+        .filter((sign) => sign !== "")
+    : []
 
 /** A word without case and accents. */
 export const fold = (word: string): string =>
-  word.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "").normalize("NFC")
+  word
+    .toLowerCase()
+    .normalize("NFD")
+    .replace(/\p{Mn}/gu, "")
+    .normalize("NFC")
 
 /** The first characters of a text. */
 export const truncateText = (text: string, length: number): string =>
   // A character is at most two units, so that a long text is not taken apart whole.
-  Array.from(text.slice(0, 2 * length)).slice(0, length).join("")
+  Array.from(text.slice(0, 2 * length))
+    .slice(0, length)
+    .join("")

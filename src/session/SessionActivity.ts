@@ -3,12 +3,14 @@
  *
  * **Details**
  *
- * Entries of the run record are numbered in the order in which they were written. Whoever keeps the number of the last entry that
- * they read asks for those after it, which costs what is new. Asking for the newest number alone reads one row.
+ * Entries of the run record are numbered in the order in which they were written. Whoever keeps the number of the last
+ * entry that they read asks for those after it, which costs what is new. Asking for the newest number alone reads one
+ * row.
  *
  * **Gotchas**
  *
- * Numbers of removed entries may come again when the newest ones are removed: a `sequence` below one that was seen means to begin anew.
+ * Numbers of removed entries may come again when the newest ones are removed: a `sequence` below one that was seen
+ * means to begin anew.
  *
  * **Example** (Entries of every process, as they come)
  *
@@ -81,4 +83,6 @@ export interface Service {
  *
  * @see {@link Service} for its members.
  */
-export class SessionActivity extends Context.Service<SessionActivity, Service>()("hermes-effect/session/SessionActivity") {}
+export class SessionActivity extends Context.Service<SessionActivity, Service>()(
+  "hermes-effect/session/SessionActivity"
+) {}

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The sessions of a named key are that key's alone: they are stored with its name behind their source (`api-server:NAME`), and neither
- * another name nor the server's own key, nor an agent that searches earlier conversations, sees them. Work for a session, such as that of
- * a sub-agent, belongs where the session does.
+ * The sessions of a named key are that key's alone: they are stored with its name behind their source
+ * (`api-server:NAME`), and neither another name nor the server's own key, nor an agent that searches earlier
+ * conversations, sees them. Work for a session, such as that of a sub-agent, belongs where the session does.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -22,7 +22,8 @@ const sources = ["api-server", "mcp"] as const
 const mostParents = 50
 
 /** The source of sessions that a client begins. */
-export const formatSource = (source: (typeof sources)[number], client: string | undefined): string => client === undefined ? source : `${source}:${client}`
+export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
+  client === undefined ? source : `${source}:${client}`
 
 /** The named key that sessions of a source belong to; undefined for those of nobody in particular. */
 const parseClient = (source: string): string | undefined => {
@@ -34,7 +35,9 @@ const parseClient = (source: string): string | undefined => {
 export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
 
 /** The named key that a session belongs to, also as work for another session. */
-export const findOwner = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
+export const findOwner = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
   const readSession = (id: SessionId) => Effect.map(store.get(id), Option.getOrUndefined)
   let at: Session | undefined = session

@@ -1,20 +1,22 @@
 /**
- * Session stores in databases: a SQLite file (`<HERMES_HOME>/state.db`), or Postgres for several processes on several machines.
+ * Session stores in databases: a SQLite file (`<HERMES_HOME>/state.db`), or Postgres for several processes on several
+ * machines.
  *
  * **Details**
  *
- * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a program
- * that never looks at a session does not pay for it. If that fails, the next operation tries again.
+ * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a
+ * program that never looks at a session does not pay for it. If that fails, the next operation tries again.
  *
- * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several processes may use one
- * file, and wait for each other. The file is readable by its owner alone.
+ * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several
+ * processes may use one file, and wait for each other. The file is readable by its owner alone.
  *
- * In Postgres a session has one owner over all machines; see `platform/PostgresLeases.ts`. A server that goes away is waited for.
+ * In Postgres a session has one owner over all machines; see `platform/PostgresLeases.ts`. A server that goes away is
+ * waited for.
  *
  * **Gotchas**
  *
- * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at a
- * time.
+ * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at
+ * a time.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
@@ -54,11 +56,15 @@ export interface Backend extends SharedBackend {
 /** The services over a backend that is opened when one of them is used. */
 const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
   let opened: SharedBackend | undefined
-  const useBackend = <A, E, R>(f: (backend: SharedBackend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | SessionStoreError, R> =>
-    opened === undefined ? Effect.flatMap(backend, (backend) => f(opened = backend)) : f(opened)
+  const useBackend = <A, E, R>(
+    f: (backend: SharedBackend) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SessionStoreError, R> =>
+    opened === undefined ? Effect.flatMap(backend, (backend) => f((opened = backend))) : f(opened)
   /** The same for what cannot fail, but for a database that cannot be opened. */
-  const useBackendOrElse = (f: (backend: SharedBackend) => Effect.Effect<void>, otherwise: (error: SessionStoreError) => Effect.Effect<void>): Effect.Effect<void> =>
-    opened === undefined ? Effect.catch(useBackend(f), otherwise) : f(opened)
+  const useBackendOrElse = (
+    f: (backend: SharedBackend) => Effect.Effect<void>,
+    otherwise: (error: SessionStoreError) => Effect.Effect<void>
+  ): Effect.Effect<void> => (opened === undefined ? Effect.catch(useBackend(f), otherwise) : f(opened))
 
   const together: Together = (writes) => useBackend((backend) => backend.together(writes))
 
@@ -83,13 +89,22 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     together,
     committed: useBackend(({ store }) => store.committed ?? Effect.void)
   })
-  const search = SessionSearch.of({ search: (query, options) => useBackend(({ search }) => search.search(query, options)) })
+  const search = SessionSearch.of({
+    search: (query, options) => useBackend(({ search }) => search.search(query, options))
+  })
   const record = RunRecord.of({
     // A file that cannot be opened fails the run that needs its session; the record only says so.
     ...makeMaskedWriter(
       (entries) =>
-        useBackendOrElse(({ record }) => record.keep(entries), (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
-      (effect) => useBackendOrElse(({ record }) => record.afterwards(effect), () => effect)
+        useBackendOrElse(
+          ({ record }) => record.keep(entries),
+          (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)
+        ),
+      (effect) =>
+        useBackendOrElse(
+          ({ record }) => record.afterwards(effect),
+          () => effect
+        )
     ),
     together,
     read: (filter) => Stream.unwrap(useBackend(({ record }) => Effect.succeed(record.read(filter)))),
@@ -98,7 +113,8 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
   const activity = SessionActivity.of({
     version: useBackend(({ activity }) => activity.version),
     sequence: useBackend(({ activity }) => activity.sequence),
-    since: (after, filter) => Stream.unwrap(useBackend(({ activity }) => Effect.succeed(activity.since(after, filter)))),
+    since: (after, filter) =>
+      Stream.unwrap(useBackend(({ activity }) => Effect.succeed(activity.since(after, filter)))),
     running: useBackend(({ activity }) => activity.running),
     spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
     prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
@@ -111,14 +127,15 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
 }
 
 /** The services of a backend with its care, which is closed with the scope. */
-const makeServices = Effect.fnUntraced(function*(open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
+const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
   const backend = yield* openOnce(open)
   const withBackend = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
   const retention = SessionRetention.of({
     expired: (limit) => withBackend(({ retention }) => retention.expired(limit)),
     prune: (limit) => withBackend(({ retention }) => retention.prune(limit)),
     compact: withBackend(({ retention }) => retention.compact),
-    whenDue: (intervalMillis, removal) => Effect.flatMap(backend, ({ retention }) => retention.whenDue(intervalMillis, removal)),
+    whenDue: (intervalMillis, removal) =>
+      Effect.flatMap(backend, ({ retention }) => retention.whenDue(intervalMillis, removal)),
     hold: (id) => Effect.flatMap(backend, ({ retention }) => retention.hold(id))
   })
 
@@ -129,15 +146,18 @@ const makeServices = Effect.fnUntraced(function*(open: Effect.Effect<Backend, Se
     optimize: withBackend(({ maintenance }) => maintenance.optimize)
   })
 
-  return makeSharedServices(backend).pipe(Context.add(SessionMaintenance, maintenance), Context.add(SessionRetention, retention))
+  return makeSharedServices(backend).pipe(
+    Context.add(SessionMaintenance, maintenance),
+    Context.add(SessionRetention, retention)
+  )
 })
 
 /** Place of the sessions. */
 interface FileOptions {
   readonly path: string
   /**
-   * Time in which writes share a commit, for many runs at once; each has its own when absent. A process that is killed loses what it wrote in
-   * that time, in order, but for the starts of tool calls.
+   * Time in which writes share a commit, for many runs at once; each has its own when absent. A process that is killed
+   * loses what it wrote in that time, in order, but for the starts of tool calls.
    */
   readonly commitsWithin?: Duration.Input | undefined
   /** Nothing will be written: a file that can only be read is opened too, with a warning. */
@@ -145,10 +165,17 @@ interface FileOptions {
 }
 
 /** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
-export const layerSqlite = (options: FileOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
-  Layer.effectContext(makeServices(
-    Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path, options.readOnly, options.commitsWithin))
-  ))
+export const layerSqlite = (
+  options: FileOptions
+): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+  Layer.effectContext(
+    makeServices(
+      Effect.flatMap(
+        Effect.promise(() => import("./sqlite/SqliteStore.ts")),
+        ({ open }) => open(options.path, options.readOnly, options.commitsWithin)
+      )
+    )
+  )
 
 /** A Postgres database with sessions. */
 interface ServerOptions {
@@ -159,8 +186,17 @@ interface ServerOptions {
 }
 
 /** The sessions and the run record in a Postgres database, whose tables are created where they are missing. */
-export const layerPostgres = (options: ServerOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
-  Layer.effectContext(Effect.map(
-    openOnce(Effect.flatMap(Effect.promise(() => import("./postgres/PostgresStore.ts")), ({ open }) => open(options))),
-    makeSharedServices
-  ))
+export const layerPostgres = (
+  options: ServerOptions
+): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
+  Layer.effectContext(
+    Effect.map(
+      openOnce(
+        Effect.flatMap(
+          Effect.promise(() => import("./postgres/PostgresStore.ts")),
+          ({ open }) => open(options)
+        )
+      ),
+      makeSharedServices
+    )
+  )

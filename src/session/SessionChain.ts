@@ -1,6 +1,6 @@
 /**
- * A conversation that compaction carried over several sessions, and its sums. Each session has the usage of its own runs alone, so
- * what the conversation took is the sum over its sessions, each counted once.
+ * A conversation that compaction carried over several sessions, and its sums. Each session has the usage of its own
+ * runs alone, so what the conversation took is the sum over its sessions, each counted once.
  *
  * **Example** (Tokens of a conversation)
  *
@@ -38,7 +38,9 @@ import * as StoredForm from "./StoredForm.ts"
 const maxSessions = 10_000
 
 /** The sessions that a session goes on from, the oldest first, and itself as the last. */
-export const readChain = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Session>, SessionStoreError, SessionStore> {
+export const readChain = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<ReadonlyArray<Session>, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
   const found = new Map([[session.id, session]])
   for (let before = session.continues; before !== undefined && !found.has(before) && found.size < maxSessions;) {
@@ -52,7 +54,9 @@ export const readChain = Effect.fnUntraced(function*(session: Session): Effect.f
 })
 
 /** The session that goes on from a session; undefined of the last one of its conversation. */
-export const findNext = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<Session | undefined, SessionStoreError, SessionStore> {
+export const findNext = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<Session | undefined, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
   const newest = yield* store.newest(session.id)
   if (newest === session.id) return undefined
@@ -62,7 +66,9 @@ export const findNext = Effect.fnUntraced(function*(session: Session): Effect.fn
 
 /** Id of the first of those sessions, also where it was removed: it names the conversation over its compactions. */
 export const findFirstId = (session: Session): Effect.Effect<SessionId, SessionStoreError, SessionStore> =>
-  session.continues === undefined ? Effect.succeed(session.id) : Effect.map(readChain(session), ([oldest = session]) => oldest.continues ?? oldest.id)
+  session.continues === undefined
+    ? Effect.succeed(session.id)
+    : Effect.map(readChain(session), ([oldest = session]) => oldest.continues ?? oldest.id)
 
 /** Usage of a conversation. */
 export interface Sums {
@@ -74,13 +80,20 @@ export interface Sums {
 }
 
 /** Sums of a session with those that it goes on from. */
-export const sumUsage = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
+export const sumUsage = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
   const chain = yield* readChain(session)
   const records = (yield* Effect.forEach(chain, ({ id }) => store.usageByModel(id))).flat()
   const models = Array.from(
     Map.groupBy(records, ({ model, provider }) => JSON.stringify([provider, model])).values(),
-    (some) => some.reduce((sum, one) => ({ ...sum, usage: Usage.add(sum.usage, one.usage), cost: Cost.sum(sum.cost, one.cost) }))
+    (some) =>
+      some.reduce((sum, one) => ({
+        ...sum,
+        usage: Usage.add(sum.usage, one.usage),
+        cost: Cost.sum(sum.cost, one.cost)
+      }))
   )
   // A session that asked nothing yet has no status to tell.
   const paid = chain.filter(({ usage }) => usage.requestCount > 0)
@@ -92,10 +105,22 @@ export const sumUsage = Effect.fnUntraced(function*(session: Session): Effect.fn
   }
 })
 
-/** Positions in `before` of the messages that the record of a session says were left out or shortened; undefined without such a record. */
-const readRecordedPositions = Effect.fnUntraced(function*(before: SessionId, session: SessionId): Effect.fn.Return<ReadonlySet<number> | undefined, SessionStoreError, RunRecord> {
+/**
+ * Positions in `before` of the messages that the record of a session says were left out or shortened; undefined without
+ * such a record.
+ */
+const readRecordedPositions = Effect.fnUntraced(function* (
+  before: SessionId,
+  session: SessionId
+): Effect.fn.Return<ReadonlySet<number> | undefined, SessionStoreError, RunRecord> {
   const { read } = yield* RunRecord
-  const entries = yield* Stream.runCollect(read({ sessionId: session, turnId: ContextCopy.makeCompressionTurnId(session), kinds: ["ContextRewritten", "MessageAppended"] }))
+  const entries = yield* Stream.runCollect(
+    read({
+      sessionId: session,
+      turnId: ContextCopy.makeCompressionTurnId(session),
+      kinds: ["ContextRewritten", "MessageAppended"]
+    })
+  )
   const positions = new Set<number>()
   let isTold = false
   for (const { event } of entries) {
@@ -106,34 +131,44 @@ const readRecordedPositions = Effect.fnUntraced(function*(before: SessionId, ses
         for (let position = Number(from); position <= Number(to); position++) positions.add(position)
       }
     }
-    if (event._tag === "MessageAppended" && event.copyOf?.changed === true && event.copyOf.sessionId === before) positions.add(event.copyOf.position)
+    if (event._tag === "MessageAppended" && event.copyOf?.changed === true && event.copyOf.sessionId === before)
+      positions.add(event.copyOf.position)
   }
   return isTold ? positions : undefined
 })
 
 /** Identity of a message by what it says. */
-const identifyMessage = (message: Prompt.Message): string => JSON.stringify([message.role, StoredForm.extractSearchText(message)])
+const identifyMessage = (message: Prompt.Message): string =>
+  JSON.stringify([message.role, StoredForm.extractSearchText(message)])
 
 /**
- * Messages that compaction left out of a conversation, the oldest first, as the record has it. Of sessions that are older than their
- * record it is those that a session has more often than the one that goes on from it. A result that was shortened is among them as it was.
+ * Messages that compaction left out of a conversation, the oldest first, as the record has it. Of sessions that are
+ * older than their record it is those that a session has more often than the one that goes on from it. A result that
+ * was shortened is among them as it was.
  */
-export const readRemoved = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, RunRecord | SessionStore> {
+export const readRemoved = Effect.fnUntraced(function* (
+  session: Session
+): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, RunRecord | SessionStore> {
   const store = yield* SessionStore
   const chain = yield* readChain(session)
   const all = yield* Effect.forEach(chain, ({ id }) => store.messages(id))
-  const recorded = yield* Effect.forEach(chain.slice(1), ({ id }, index) => readRecordedPositions(chain[index]?.id ?? id, id))
+  const recorded = yield* Effect.forEach(chain.slice(1), ({ id }, index) =>
+    readRecordedPositions(chain[index]?.id ?? id, id)
+  )
   return all.slice(0, -1).flatMap((messages, index) => {
     const positions = recorded[index]
     if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
     const kept = new Map<string, number>()
     for (const text of (all[index + 1] ?? []).map(identifyMessage)) kept.set(text, (kept.get(text) ?? 0) + 1)
     // Of messages that say the same the newest stayed.
-    return messages.toReversed().filter((message) => {
-      const text = identifyMessage(message)
-      const left = kept.get(text) ?? 0
-      kept.set(text, left - 1)
-      return left <= 0
-    }).toReversed()
+    return messages
+      .toReversed()
+      .filter((message) => {
+        const text = identifyMessage(message)
+        const left = kept.get(text) ?? 0
+        kept.set(text, left - 1)
+        return left <= 0
+      })
+      .toReversed()
   })
 })

@@ -1,6 +1,6 @@
 /**
- * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`. Archives of sessions
- * with a file for each.
+ * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`.
+ * Archives of sessions with a file for each.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -40,26 +40,40 @@ export const toSummary = (session: Session) => ({
 
 const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
   Result.match(StoredForm.encode(message), {
-    onFailure: (problem) => Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
+    onFailure: (problem) =>
+      Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
   })
 
 /** Warns of messages that cannot be read: the first, and how many there are more. */
 const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
   const [first, ...more] = faults
-  return first === undefined ? Effect.void : Effect.logWarning(
-    `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
-  )
+  return first === undefined
+    ? Effect.void
+    : Effect.logWarning(
+        `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
+      )
 }
 
 /** Reads the messages of a session that can be read; others are one warning. */
-export const readMessages = (id: Session["id"]): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
-  Effect.flatMap(SessionStore.use((store) => store.readable(id)), ({ faults, messages }) =>
-    Effect.as(warnAboutFaults(faults), messages.map(({ message }) => message)))
+export const readMessages = (
+  id: Session["id"]
+): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
+  Effect.flatMap(
+    SessionStore.use((store) => store.readable(id)),
+    ({ faults, messages }) =>
+      Effect.as(
+        warnAboutFaults(faults),
+        messages.map(({ message }) => message)
+      )
+  )
 
-/** Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is there. */
+/**
+ * Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is
+ * there.
+ */
 export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
     return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
   })
@@ -85,11 +99,15 @@ export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Str
       counts.set(name, count)
       return count === 1 ? name : name.replace(/(\.[^.]*)?$/u, (end) => `-${count}${end}`)
     }
-    return Compression.gzip(TarArchive.write(Stream.map(files, ({ changedAt, content, name }) => ({
-      path: makeUniquePath(name),
-      bytes: typeof content === "string" ? encoder.encode(content) : content,
-      changedAt
-    }))))
+    return Compression.gzip(
+      TarArchive.write(
+        Stream.map(files, ({ changedAt, content, name }) => ({
+          path: makeUniquePath(name),
+          bytes: typeof content === "string" ? encoder.encode(content) : content,
+          changedAt
+        }))
+      )
+    )
   })
 
 /** Bytes of an archive that is read. */
@@ -99,5 +117,7 @@ const largestArchive = 2 ** 30
 export const readArchive = (bytes: Uint8Array): Result.Result<string, string> => {
   const tar = Compression.gunzip(bytes, largestArchive)
   if (tar === undefined) return Result.fail("it is no .tar.gz archive, or it is damaged or too large")
-  return Result.map(TarArchive.read(tar), (files) => files.map((file) => new TextDecoder().decode(file.bytes)).join("\n"))
+  return Result.map(TarArchive.read(tar), (files) =>
+    files.map((file) => new TextDecoder().decode(file.bytes)).join("\n")
+  )
 }

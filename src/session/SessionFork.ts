@@ -1,10 +1,11 @@
 /**
- * A new session that begins with the messages of another one, which stays as it is. Its run record begins with the link to its source.
+ * A new session that begins with the messages of another one, which stays as it is. Its run record begins with the link
+ * to its source.
  *
  * **Details**
  *
- * A fork is no sub-agent of its source: it has no parent, its usage is its own, and removing one leaves the other. The system prompt is
- * the source's, byte for byte, so that what a provider has cached of it is found again.
+ * A fork is no sub-agent of its source: it has no parent, its usage is its own, and removing one leaves the other. The
+ * system prompt is the source's, byte for byte, so that what a provider has cached of it is found again.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -34,7 +35,7 @@ export interface Fork {
 }
 
 /** Makes a fork; nothing of it stays when it fails. */
-export const fork = Effect.fnUntraced(function*(
+export const fork = Effect.fnUntraced(function* (
   session: Session,
   { changed, history, model = session.model, originals, position, source, title }: Fork
 ): Effect.fn.Return<Session, SessionStoreError, RunRecord | SessionStore> {
@@ -47,13 +48,16 @@ export const fork = Effect.fnUntraced(function*(
     provider: session.provider,
     model,
     // Lists of sessions come without it.
-    systemPrompt: Option.match(known, { onNone: () => session.systemPrompt, onSome: ({ systemPrompt }) => systemPrompt }),
+    systemPrompt: Option.match(known, {
+      onNone: () => session.systemPrompt,
+      onSome: ({ systemPrompt }) => systemPrompt
+    }),
     hasOwnPrompt: session.hasOwnPrompt,
     title,
     cwd: session.cwd
   })
   const turnId = Ids.TurnId.make(`${id}:${source}`)
-  yield* Effect.gen(function*() {
+  yield* Effect.gen(function* () {
     if (history.length > 0) yield* store.append(id, history)
     const link = { _tag: "ReplayBegun", source: session.id, position, changed } as const
     const at = yield* appendChecked(id, turnId, link)
@@ -65,12 +69,15 @@ export const fork = Effect.fnUntraced(function*(
 })
 
 /**
- * Messages up to the end of a step, which is an answer with the results of its calls; undefined when there are fewer steps. Without a
- * step all messages.
+ * Messages up to the end of a step, which is an answer with the results of its calls; undefined when there are fewer
+ * steps. Without a step all messages.
  */
-export const sliceToStep = (messages: ReadonlyArray<Prompt.Message>, step: number | undefined): ReadonlyArray<Prompt.Message> | undefined => {
+export const sliceToStep = (
+  messages: ReadonlyArray<Prompt.Message>,
+  step: number | undefined
+): ReadonlyArray<Prompt.Message> | undefined => {
   if (step === undefined) return messages
-  const answers = messages.flatMap(({ role }, index) => role === "assistant" ? [index] : [])
+  const answers = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []))
   const answer = answers[step - 1]
   if (answer === undefined) return undefined
   const end = messages.findIndex(({ role }, index) => index > answer && role !== "tool")

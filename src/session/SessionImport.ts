@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * Each line is one session and is added whole or not at all; a line that cannot be read or added is told by its number, and the others go
- * on. A session is never added over one of the same id: it is refused, or gets a new id. A title that is taken is left out.
+ * Each line is one session and is added whole or not at all; a line that cannot be read or added is told by its number,
+ * and the others go on. A session is never added over one of the same id: it is refused, or gets a new id. A title that
+ * is taken is left out.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -36,7 +37,12 @@ const Line = Schema.Struct({
   ended_at: Schema.NullOr(Schema.Natural),
   end_reason: Schema.NullOr(Schema.String),
   usage: Schema.Struct({
-    input_tokens: Count, output_tokens: Count, cache_read_tokens: Count, cache_write_tokens: Count, reasoning_tokens: Count, request_count: Count
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_tokens: Count,
+    cache_write_tokens: Count,
+    reasoning_tokens: Count,
+    request_count: Count
   }),
   cost: Schema.optional(Cost.Spent),
   system_prompt: Schema.String,
@@ -54,13 +60,33 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
   const value = Option.getOrUndefined(Json.parse(text))
   if (value === undefined) return Result.fail("is not JSON")
   const line = decodeLine(value)
-  if (Result.isFailure(line)) return Result.fail(`is no exported session: ${line.failure.message.replace(/\s+/gu, " ")}`)
-  const { continues = null, cost, cwd, ended_at, end_reason, has_own_prompt: hasOwnPrompt = false, id, messages, model, parent_id, provider, source, started_at, system_prompt, title, usage } = line.success
+  if (Result.isFailure(line))
+    return Result.fail(`is no exported session: ${line.failure.message.replace(/\s+/gu, " ")}`)
+  const {
+    continues = null,
+    cost,
+    cwd,
+    ended_at,
+    end_reason,
+    has_own_prompt: hasOwnPrompt = false,
+    id,
+    messages,
+    model,
+    parent_id,
+    provider,
+    source,
+    started_at,
+    system_prompt,
+    title,
+    usage
+  } = line.success
   const decoded: Array<Prompt.Message> = []
   for (const [index, message] of messages.entries()) {
     const one = StoredForm.decode(JSON.stringify(message))
     if (Result.isFailure(one)) {
-      return Result.fail(`message ${index} ${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`)
+      return Result.fail(
+        `message ${index} ${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`
+      )
     }
     decoded.push(one.success)
   }
@@ -103,7 +129,7 @@ export interface ImportResult {
 }
 
 /** Adds the sessions of a text. `newIds` gives each session whose id exists a new one. */
-export const addSessions = Effect.fnUntraced(function*(
+export const addSessions = Effect.fnUntraced(function* (
   text: string,
   { newIds }: { readonly newIds: boolean }
 ): Effect.fn.Return<ImportResult, SessionStoreError, SessionMaintenance | SessionStore> {
@@ -136,24 +162,35 @@ export const addSessions = Effect.fnUntraced(function*(
       renamed.set(session.id, id)
       notes.push(`${name}: session ${session.id} is added as ${id}`)
     }
-    const parentId = session.parentId === undefined ? undefined : renamed.get(session.parentId) ?? session.parentId
-    const before = session.continues === undefined ? undefined : renamed.get(session.continues) ?? session.continues
+    const parentId = session.parentId === undefined ? undefined : (renamed.get(session.parentId) ?? session.parentId)
+    const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
     // A session goes on in one other; a copy of that is no second one.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
     const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
-    yield* maintenance.add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages).pipe(
-      Effect.matchEffect({
-        onSuccess: () => Effect.sync(() => void added.push(id)),
-        // A full disk or a lock ends the import; the sessions before it stay.
-        onFailure: (error) => error.operation === "import"
-          ? Effect.fail(new SessionStoreError({ operation: "import", message: `${name}: ${error.message} (${added.length} added before it)`, cause: error.cause }))
-          : Effect.sync(() => refuseLine(`${name}: ${error.message}`))
-      })
-    )
+    yield* maintenance
+      .add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages)
+      .pipe(
+        Effect.matchEffect({
+          onSuccess: () => Effect.sync(() => void added.push(id)),
+          // A full disk or a lock ends the import; the sessions before it stay.
+          onFailure: (error) =>
+            error.operation === "import"
+              ? Effect.fail(
+                  new SessionStoreError({
+                    operation: "import",
+                    message: `${name}: ${error.message} (${added.length} added before it)`,
+                    cause: error.cause
+                  })
+                )
+              : Effect.sync(() => refuseLine(`${name}: ${error.message}`))
+        })
+      )
   }
   return { added, notes, refused }
 })
 
 const isTitleTaken = (title: string) =>
-  SessionStore.use((store) => Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title)))
+  SessionStore.use((store) =>
+    Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title))
+  )

@@ -1,6 +1,6 @@
 /**
- * The port to the care of a session store: figures, removal of one conversation, sessions from elsewhere, free space; and the repair of a
- * database file, which needs no open store.
+ * The port to the care of a session store: figures, removal of one conversation, sessions from elsewhere, free space;
+ * and the repair of a database file, which needs no open store.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -18,8 +18,8 @@ export interface SourceCount {
   /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number
   /**
-   * Messages, each counted where it happened: those that a session has from a compacted or forked one do not count again, as long as the
-   * other session exists and the run record names the originals.
+   * Messages, each counted where it happened: those that a session has from a compacted or forked one do not count
+   * again, as long as the other session exists and the run record names the originals.
    */
   readonly messages: number
   readonly toolCalls: number
@@ -61,18 +61,23 @@ export type ForeignSession = Omit<Session, "messageCount" | "toolCallCount">
 export interface Service {
   readonly stats: Effect.Effect<Stats, SessionStoreError>
   /**
-   * Removes a session with its sub-agents, their messages and run records, in one transaction. Fails with `SessionBusy` while a
-   * process has one of them. Returns the number of sessions.
+   * Removes a session with its sub-agents, their messages and run records, in one transaction. Fails with `SessionBusy`
+   * while a process has one of them. Returns the number of sessions.
    */
   readonly remove: (id: SessionId) => Effect.Effect<number, SessionBusy | SessionStoreError>
   /** Adds a session with its own times and sums, in one transaction; fails when the id or the title exists. */
-  readonly add: (session: ForeignSession, messages: ReadonlyArray<Prompt.Message>) => Effect.Effect<void, SessionStoreError>
+  readonly add: (
+    session: ForeignSession,
+    messages: ReadonlyArray<Prompt.Message>
+  ) => Effect.Effect<void, SessionStoreError>
   /** Merges the segments of the search index and gives free space back to the file system. */
   readonly optimize: Effect.Effect<OptimizeResult, SessionStoreError>
 }
 
 /** The care of a session store. */
-export class SessionMaintenance extends Context.Service<SessionMaintenance, Service>()("hermes-effect/session/SessionMaintenance") {}
+export class SessionMaintenance extends Context.Service<SessionMaintenance, Service>()(
+  "hermes-effect/session/SessionMaintenance"
+) {}
 
 /** Outcome of a check or a repair; each line is for people. */
 export interface RepairReport {
@@ -84,11 +89,15 @@ export interface RepairReport {
 }
 
 /**
- * Checks the database at `path`, and repairs it unless told only to check: the search index is built anew, and what is readable of a
- * damaged file goes to a new one. Nothing is removed; a database of another program or of a newer version is refused.
+ * Checks the database at `path`, and repairs it unless told only to check: the search index is built anew, and what is
+ * readable of a damaged file goes to a new one. Nothing is removed; a database of another program or of a newer version
+ * is refused.
  */
 export const repair = (
   path: string,
   options: { readonly checkOnly: boolean }
 ): Effect.Effect<RepairReport, SessionStoreError, FileSystem.FileSystem> =>
-  Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteRepair.ts")), ({ repair }) => repair(path, options))
+  Effect.flatMap(
+    Effect.promise(() => import("./sqlite/SqliteRepair.ts")),
+    ({ repair }) => repair(path, options)
+  )

@@ -1,12 +1,12 @@
 /**
- * Retention: which stored sessions are old enough to go, and how they are removed, each with the run record, the changes and the
- * messages that belong to it.
+ * Retention: which stored sessions are old enough to go, and how they are removed, each with the run record, the
+ * changes and the messages that belong to it.
  *
  * **Details**
  *
- * A conversation is removed whole: the session that nobody delegated to, with the sessions of its sub-agents. It is old when its
- * last activity is before the limit and it has ended. One that a run owns, or that a program has open, is kept, whichever process
- * that is; the check and the removal are one transaction.
+ * A conversation is removed whole: the session that nobody delegated to, with the sessions of its sub-agents. It is old
+ * when its last activity is before the limit and it has ended. One that a run owns, or that a program has open, is
+ * kept, whichever process that is; the check and the removal are one transaction.
  *
  * **Gotchas**
  *
@@ -64,15 +64,21 @@ export interface Service {
   /** Gives free space back to the file system where it is a quarter of the file or more. */
   readonly compact: Effect.Effect<void, SessionStoreError>
   /**
-   * Runs a removal when the last one is `intervalMillis` or longer ago, in one process at a time; undefined when none is due.
+   * Runs a removal when the last one is `intervalMillis` or longer ago, in one process at a time; undefined when none
+   * is due.
    */
-  readonly whenDue: <A, E>(intervalMillis: number, removal: Effect.Effect<A, E>) => Effect.Effect<A | undefined, E | SessionStoreError>
+  readonly whenDue: <A, E>(
+    intervalMillis: number,
+    removal: Effect.Effect<A, E>
+  ) => Effect.Effect<A | undefined, E | SessionStoreError>
   /** Keeps a session from being removed until the scope closes. */
   readonly hold: (id: SessionId) => Effect.Effect<void, SessionStoreError, Scope.Scope>
 }
 
 /** Retention of a session store. */
-export class SessionRetention extends Context.Service<SessionRetention, Service>()("hermes-effect/session/SessionRetention") {}
+export class SessionRetention extends Context.Service<SessionRetention, Service>()(
+  "hermes-effect/session/SessionRetention"
+) {}
 
 /** Choices of the user, as `sessions` of the settings has them. */
 export interface Settings {
@@ -92,37 +98,45 @@ export const computeCutoff = (days: number): Effect.Effect<number> =>
 /** Removes what the limit means and gives the space back if the user wants that. */
 export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult, SessionStoreError, SessionRetention> =>
   SessionRetention.use((retention) =>
-    Effect.tap(retention.prune(limit), ({ removed }) => removed > 0 && vacuum ? retention.compact : Effect.void))
+    Effect.tap(retention.prune(limit), ({ removed }) => (removed > 0 && vacuum ? retention.compact : Effect.void))
+  )
 
-const formatSessionCount = (count: number): string => count === 1 ? "1 session" : `${count} sessions`
+const formatSessionCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
 
 /**
- * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings. `open` is the
- * stored session that the program goes on with; no process removes it as long as the scope lives.
+ * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings.
+ * `open` is the stored session that the program goes on with; no process removes it as long as the scope lives.
  */
 export const layerAuto = (
   { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,
   open: SessionId | undefined
 ): Layer.Layer<never, never, SessionRetention> =>
-  Layer.effectDiscard(Effect.gen(function*() {
-    const retention = yield* SessionRetention
-    const logRemovalFailure = (error: SessionStoreError) => Effect.logWarning(`Old sessions were not removed: ${error.message}`)
-    if (open !== undefined) {
-      yield* Effect.catch(retention.hold(open), (error) => Effect.logDebug(`session ${open} is not held: ${error.message}`))
-    }
-    if (!autoPrune) return
-    const removal = Effect.flatMap(computeCutoff(retentionDays), (before) => prune({ before }, vacuumAfterPrune)).pipe(
-      Effect.provideService(SessionRetention, retention)
-    )
-    const removing = yield* retention.whenDue(Duration.toMillis(Duration.hours(minIntervalHours)), removal).pipe(
-      Effect.flatMap((pruned) =>
-        pruned === undefined || pruned.removed === 0
-          ? Effect.void
-          : Effect.logInfo(`Removed ${formatSessionCount(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`)
-      ),
-      Effect.catch(logRemovalFailure),
-      Effect.forkScoped
-    )
-    // A program that asks one thing and ends would never come to it.
-    yield* Effect.addFinalizer(() => Effect.timeoutOption(Fiber.await(removing), endMillis))
-  }))
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const retention = yield* SessionRetention
+      const logRemovalFailure = (error: SessionStoreError) =>
+        Effect.logWarning(`Old sessions were not removed: ${error.message}`)
+      if (open !== undefined) {
+        yield* Effect.catch(retention.hold(open), (error) =>
+          Effect.logDebug(`session ${open} is not held: ${error.message}`)
+        )
+      }
+      if (!autoPrune) return
+      const removal = Effect.flatMap(computeCutoff(retentionDays), (before) =>
+        prune({ before }, vacuumAfterPrune)
+      ).pipe(Effect.provideService(SessionRetention, retention))
+      const removing = yield* retention.whenDue(Duration.toMillis(Duration.hours(minIntervalHours)), removal).pipe(
+        Effect.flatMap((pruned) =>
+          pruned === undefined || pruned.removed === 0
+            ? Effect.void
+            : Effect.logInfo(
+                `Removed ${formatSessionCount(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`
+              )
+        ),
+        Effect.catch(logRemovalFailure),
+        Effect.forkScoped
+      )
+      // A program that asks one thing and ends would never come to it.
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(Fiber.await(removing), endMillis))
+    })
+  )

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A query is what a user or a model types; see `SearchQuery` for how it is read. No query is an error: one that asks for
- * nothing finds nothing. Sessions of a {@link hiddenSources | hidden source} are never found.
+ * A query is what a user or a model types; see `SearchQuery` for how it is read. No query is an error: one that asks
+ * for nothing finds nothing. Sessions of a {@link hiddenSources | hidden source} are never found.
  *
  * **Example** (Finding what was said)
  *
@@ -59,8 +59,8 @@ export interface SearchOptions {
   /** Every role when absent. */
   readonly roles?: ReadonlyArray<Role> | undefined
   /**
-   * The best first when absent; a store that does not rank returns the newest first, and one with an index may rank the newest
-   * messages alone where very many fit.
+   * The best first when absent; a store that does not rank returns the newest first, and one with an index may rank the
+   * newest messages alone where very many fit.
    */
   readonly sort?: "newest" | "oldest" | undefined
   /** 10 when absent. */

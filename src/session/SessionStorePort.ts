@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a call
- * without a result is known to have started or not. A store of many runs may collect other writes than `begin` for some milliseconds, in
- * their order; then it has `committed`. Messages are `Prompt.Message`s; a layer
+ * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a
+ * call without a result is known to have started or not. A store of many runs may collect other writes than `begin` for
+ * some milliseconds, in their order; then it has `committed`. Messages are `Prompt.Message`s; a layer
  * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
  * `Conversation.closeOpenCalls` makes it fit to be sent.
  *
@@ -65,7 +65,10 @@ export interface NewSession {
   readonly cwd?: string | undefined
 }
 
-/** Messages that can be read, oldest first, and a sentence for each that cannot: a newer version wrote it, or it is damaged. */
+/**
+ * Messages that can be read, oldest first, and a sentence for each that cannot: a newer version wrote it, or it is
+ * damaged.
+ */
 export interface ReadableMessages {
   readonly messages: ReadonlyArray<{ readonly position: number; readonly message: Prompt.Message }>
   readonly faults: ReadonlyArray<string>
@@ -121,7 +124,10 @@ interface OwnedSession {
   readonly lost: Effect.Effect<never, SessionBusy> | undefined
 }
 
-/** Stores and reads sessions and their messages. Reading a session that does not exist gives nothing; writing to it fails. */
+/**
+ * Stores and reads sessions and their messages. Reading a session that does not exist gives nothing; writing to it
+ * fails.
+ */
 export interface Service {
   /** Fails when the id exists. */
   readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>
@@ -135,24 +141,21 @@ export interface Service {
   /** Calls that began and whose result was not appended since. */
   readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
   /**
-   * Adds messages at the end, in order, all or none; returns the position of the first, from 0. A result closes its call for
-   * {@link Service.begun}.
+   * Adds messages at the end, in order, all or none; returns the position of the first, from 0. A result closes its
+   * call for {@link Service.begun}.
    */
-  readonly append: (
-    id: SessionId,
-    messages: ReadonlyArray<Prompt.Message>
-  ) => Effect.Effect<number, SessionStoreError>
+  readonly append: (id: SessionId, messages: ReadonlyArray<Prompt.Message>) => Effect.Effect<number, SessionStoreError>
   /**
-   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child agent
-   * are added to its session and to every one above it, so sums over several sessions take those without a parent, and those
-   * that go on from another one.
+   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child
+   * agent are added to its session and to every one above it, so sums over several sessions take those without a
+   * parent, and those that go on from another one.
    */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
   /**
-   * Ends a session with the reason `compression` and makes the one that goes on from it: its child, of the same source, directory and
-   * title with the next number. All or nothing; fails when the session has a continuation already.
+   * Ends a session with the reason `compression` and makes the one that goes on from it: its child, of the same source,
+   * directory and title with the next number. All or nothing; fails when the session has a continuation already.
    */
   readonly continueIn: (id: SessionId, continuation: Continuation) => Effect.Effect<Session, SessionStoreError>
   /** The last of the sessions that go on from this one; the id itself when there is none. */
@@ -163,18 +166,28 @@ export interface Service {
   readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>
   readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** All messages, oldest first; with a range those from position `from` up to `to`, which is not among them. */
-  readonly messages: (id: SessionId, range?: MessageRange) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+  readonly messages: (
+    id: SessionId,
+    range?: MessageRange
+  ) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
   /** The messages that can be read, for whoever shows or exports a session; `messages` fails where one cannot. */
   readonly readable: (id: SessionId) => Effect.Effect<ReadableMessages, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
-   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`, which is the newest session of the folder
-   * where one is given, and of all otherwise. `SessionNotFound` lists the candidates when several fit.
+   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`, which is the newest
+   * session of the folder where one is given, and of all otherwise. `SessionNotFound` lists the candidates when several
+   * fit.
    */
-  readonly resolve: (reference: string, folder?: SessionFolder) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
+  readonly resolve: (
+    reference: string,
+    folder?: SessionFolder
+  ) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
   /** Tokens by provider and model; the sum over them is the session's. */
   readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
-  /** Makes one transaction of several writes; a run record in the same place has the same function. Absent where writing is no transaction. */
+  /**
+   * Makes one transaction of several writes; a run record in the same place has the same function. Absent where writing
+   * is no transaction.
+   */
   readonly together?: Together | undefined
   /** Waits until all that was written is safe; absent where every write is when it returns. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined

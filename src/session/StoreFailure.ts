@@ -16,7 +16,10 @@ export const makeUnknownSessionError = (operation: string, id: string): SessionS
 
 /** A second continuation of a session. */
 export const makeContinuedSessionError = (id: string, newer: string): SessionStoreError =>
-  new SessionStoreError({ operation: "continue", message: `session ${id} goes on in ${newer} already: resume that one` })
+  new SessionStoreError({
+    operation: "continue",
+    message: `session ${id} goes on in ${newer} already: resume that one`
+  })
 
 /** A title that another session has. */
 export const makeTakenTitleError = (operation: string, title: string, owner: string): SessionStoreError =>

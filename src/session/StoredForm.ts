@@ -1,17 +1,18 @@
 /**
- * Stored forms of messages and of entries of the run record: without the values that the runtime holds, as lines of JSON. A message is
- * `{ "v": 1, "message": <encoded Prompt.Message> }`: whoever reads it knows from `v` whether they can. An event of the record stands as it
- * is, but for a message, which has its own stored form in it.
+ * Stored forms of messages and of entries of the run record: without the values that the runtime holds, as lines of
+ * JSON. A message is `{ "v": 1, "message": <encoded Prompt.Message> }`: whoever reads it knows from `v` whether they
+ * can. An event of the record stands as it is, but for a message, which has its own stored form in it.
  *
  * **Details**
  *
  * Encoded values come back equal. The exception are values of a tool's arguments and results that JSON has no form of:
  * a `Date` comes back as text, a `Map` empty. Values that JSON refuses (a cycle, a bigint) are a {@link Problem}.
  *
- * Every store masks what it is given ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in texts,
- * thoughts, arguments, results and options of the provider, and keys of a known shape in what a model or a tool said. What a user
- * types reaches the model as typed in the run that it is typed in; a key in it that the runtime does not hold stays in the session, because
- * the model may need it, and is masked in what is shown and exported. A message without secrets is the same object.
+ * Every store masks what it is given ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in
+ * texts, thoughts, arguments, results and options of the provider, and keys of a known shape in what a model or a tool
+ * said. What a user types reaches the model as typed in the run that it is typed in; a key in it that the runtime does
+ * not hold stays in the session, because the model may need it, and is masked in what is shown and exported. A message
+ * without secrets is the same object.
  *
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */
@@ -63,11 +64,16 @@ const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): 
       return areStrings(part.text) ? { options, type: part.type, text: part.text } : undefined
     case "tool-call": {
       const { id, name, params, providerExecuted, type } = part
-      return areStrings(id, name) && typeof providerExecuted === "boolean" ? { options, type, id, name, params, providerExecuted } : undefined
+      return areStrings(id, name) && typeof providerExecuted === "boolean"
+        ? { options, type, id, name, params, providerExecuted }
+        : undefined
     }
     case "tool-result": {
       const { id, isFailure, modelOutput, name, providerExecuted, result, type } = part
-      return areStrings(id, name) && typeof isFailure === "boolean" && typeof providerExecuted === "boolean" && modelOutput === undefined
+      return areStrings(id, name) &&
+        typeof isFailure === "boolean" &&
+        typeof providerExecuted === "boolean" &&
+        modelOutput === undefined
         ? { options, type, id, name, isFailure, result, providerExecuted }
         : undefined
     }
@@ -81,7 +87,12 @@ const toPlainMessage = ({ content, options, role }: Prompt.Message): object | un
   if (!isPlainObject(options) || !isJson(options)) return undefined
   if (typeof content === "string") return { options, role, content }
   const [only] = content
-  if (content.length === 1 && only?.type === "text" && areStrings(only.text) && Object.keys(only.options).length === 0) {
+  if (
+    content.length === 1 &&
+    only?.type === "text" &&
+    areStrings(only.text) &&
+    Object.keys(only.options).length === 0
+  ) {
     return { options, role, content: only.text }
   }
   const parts: Array<object> = []
@@ -103,13 +114,18 @@ const encodePlainMessage = (message: Prompt.Message): string | undefined => {
   }
 }
 
-/** The stored form of a message. Types are trusted where that gives the same text as the schema, and checked when it is read. */
+/**
+ * The stored form of a message. Types are trusted where that gives the same text as the schema, and checked when it is
+ * read.
+ */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> => {
   const plain = encodePlainMessage(message)
-  return plain !== undefined ? Result.succeed(plain) : Result.mapError(encodeVersion1({ v: currentVersion, message }), (cause) => ({
-    message: `cannot be stored (${cause.message.replace(/\s+/gu, " ")}): give tools results of plain JSON data`,
-    cause
-  }))
+  return plain !== undefined
+    ? Result.succeed(plain)
+    : Result.mapError(encodeVersion1({ v: currentVersion, message }), (cause) => ({
+        message: `cannot be stored (${cause.message.replace(/\s+/gu, " ")}): give tools results of plain JSON data`,
+        cause
+      }))
 }
 
 /** JSON leaves out a value that is undefined, such as the result of a tool that returns nothing. */
@@ -135,9 +151,10 @@ export const decode = (stored: string): Result.Result<Prompt.Message, Problem> =
   if (Result.isSuccess(decoded)) return Result.succeed(decoded.success.message)
   const version = Predicate.hasProperty(envelope, "v") ? envelope.v : undefined
   return Result.fail({
-    message: typeof version === "number" && version > currentVersion
-      ? `was written in format ${version} by a newer version: update to read it, nothing is lost`
-      : "is damaged: run `hermes sessions repair`, or go on in a new session",
+    message:
+      typeof version === "number" && version > currentVersion
+        ? `was written in format ${version} by a newer version: update to read it, nothing is lost`
+        : "is damaged: run `hermes sessions repair`, or go on in a new session",
     cause: decoded.failure
   })
 }
@@ -156,7 +173,9 @@ const toPlainText = (value: unknown): string => {
   if (typeof value === "string") return value
   if (Array.isArray(value)) return value.map(toPlainText).join("\n")
   if (typeof value === "object" && value !== null) {
-    return Object.entries(value).map(([name, inner]) => `${name}: ${toPlainText(inner)}`).join("\n")
+    return Object.entries(value)
+      .map(([name, inner]) => `${name}: ${toPlainText(inner)}`)
+      .join("\n")
   }
   return Json.toText(value)
 }
@@ -213,8 +232,8 @@ export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Resul
 }
 
 /**
- * Outcome of reading a stored entry: read whole; read as far as it is known, because a newer version wrote it; not read, because a
- * newer version wrote it; not read, because it is damaged or was cut.
+ * Outcome of reading a stored entry: read whole; read as far as it is known, because a newer version wrote it; not
+ * read, because a newer version wrote it; not read, because it is damaged or was cut.
  */
 export type Reading<A> =
   | { readonly _tag: "Whole" | "Partial"; readonly value: A }
@@ -224,7 +243,10 @@ const kinds: ReadonlySet<unknown> = new Set(RecordEvent.members.map(({ fields })
 
 const damaged: Reading<never> = { _tag: "Damaged" }
 
-/** Reads an event of its JSON and the version that it was written in. `joined` is the stored form of a message that the session has. */
+/**
+ * Reads an event of its JSON and the version that it was written in. `joined` is the stored form of a message that the
+ * session has.
+ */
 export const readEvent = (body: unknown, joined: string | undefined, written: number): Reading<RecordEvent> => {
   if (!Predicate.isObject(body)) return written > version ? { _tag: "Newer" } : damaged
   const { _tag, message: own }: { readonly _tag?: unknown; readonly message?: unknown } = body
@@ -234,17 +256,25 @@ export const readEvent = (body: unknown, joined: string | undefined, written: nu
   if (Result.isFailure(decoded)) return isNewer ? { _tag: "Newer" } : damaged
   const event = decoded.success
   const stored = joined ?? (typeof own === "string" ? own : undefined)
-  const message = stored === undefined || !isMessage ? undefined : Option.getOrUndefined(Result.getSuccess(decode(stored)))
-  return { _tag: isNewer ? "Partial" : "Whole", value: event._tag === "MessageAppended" ? { ...event, message } : event }
+  const message =
+    stored === undefined || !isMessage ? undefined : Option.getOrUndefined(Result.getSuccess(decode(stored)))
+  return {
+    _tag: isNewer ? "Partial" : "Whole",
+    value: event._tag === "MessageAppended" ? { ...event, message } : event
+  }
 }
 
 /** The value of a reading; none where it was not read. */
-export const getValue = <A>(reading: Reading<A>): Option.Option<A> => "value" in reading ? Option.some(reading.value) : Option.none()
+export const getValue = <A>(reading: Reading<A>): Option.Option<A> =>
+  "value" in reading ? Option.some(reading.value) : Option.none()
 
 /** One line of a file. */
 export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Result<string, Problem> =>
-  Result.map(encodeEvent(event, false), (body) =>
-    `{"v":${version},"sessionId":${JSON.stringify(sessionId)},"turnId":${JSON.stringify(turnId)},"at":${at},"event":${body}}`)
+  Result.map(
+    encodeEvent(event, false),
+    (body) =>
+      `{"v":${version},"sessionId":${JSON.stringify(sessionId)},"turnId":${JSON.stringify(turnId)},"at":${at},"event":${body}}`
+  )
 
 const Place = Schema.Struct({ sessionId: SessionId, turnId: TurnId, at: Schema.Finite })
 const decodePlace = Schema.decodeUnknownOption(Place)
@@ -262,14 +292,27 @@ export const readEntry = (line: string): Reading<Entry> => {
 }
 
 /** Session and turn of a line, where they can be read. */
-export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> => Option.flatMap(Json.parse(line), decodePlace)
+export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> =>
+  Option.flatMap(Json.parse(line), decodePlace)
 
 const maxDepth = 64
 
 /** A value with every string in it masked, by its text and its key; the value itself where nothing was. */
-const maskValue = (value: unknown, mask: (text: string, key?: string) => string, depth: number, name?: string): unknown => {
+const maskValue = (
+  value: unknown,
+  mask: (text: string, key?: string) => string,
+  depth: number,
+  name?: string
+): unknown => {
   if (typeof value === "string") return mask(value, name)
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof URL || depth >= maxDepth) return value
+  if (
+    typeof value !== "object" ||
+    value === null ||
+    ArrayBuffer.isView(value) ||
+    value instanceof URL ||
+    depth >= maxDepth
+  )
+    return value
   if (Array.isArray(value)) {
     let items: Array<unknown> | undefined
     for (let index = 0; index < value.length; index++) {
@@ -298,7 +341,7 @@ const maxRemembered = 256
 const [shortest, longest] = [256, 65_536]
 
 /** Remembers the last long texts: system prompts and descriptions of tools are the same in every session of many. */
-const memoizeMask = (mask: (text: string) => string): (text: string) => string => {
+const memoizeMask = (mask: (text: string) => string): ((text: string) => string) => {
   const known = new Map<string, string>()
   return (text) => {
     if (text.length < shortest || text.length > longest) return mask(text)
@@ -344,14 +387,20 @@ const useMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
   })
 
 /** Finds a message without secrets, once: the session and the record of a run are given the same messages. */
-const maskMessage = ({ held, messages, said }: Masks) => (message: Prompt.Message): Prompt.Message => {
-  const known = messages.get(message)
-  if (known !== undefined) return known
-  // Its strings are changed and nothing else, so a message stays one.
-  const safe = maskValue(message, message.role === "assistant" || message.role === "tool" ? said : held, 0) as Prompt.Message
-  messages.set(message, safe)
-  return safe
-}
+const maskMessage =
+  ({ held, messages, said }: Masks) =>
+  (message: Prompt.Message): Prompt.Message => {
+    const known = messages.get(message)
+    if (known !== undefined) return known
+    // Its strings are changed and nothing else, so a message stays one.
+    const safe = maskValue(
+      message,
+      message.role === "assistant" || message.role === "tool" ? said : held,
+      0
+    ) as Prompt.Message
+    messages.set(message, safe)
+    return safe
+  }
 
 /** Messages as they are stored: without secrets. */
 export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
@@ -359,8 +408,22 @@ export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Ef
 
 /** Members of events that are ids, states and counts of the runtime's own: they are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
-  "_tag", "apiRequestId", "callId", "parentCallId", "sessionId", "subagentId", "status", "hash", "finishReason", "usage", "cost",
-  "messages", "tools", "responseId", "origin", "exit"
+  "_tag",
+  "apiRequestId",
+  "callId",
+  "parentCallId",
+  "sessionId",
+  "subagentId",
+  "status",
+  "hash",
+  "finishReason",
+  "usage",
+  "cost",
+  "messages",
+  "tools",
+  "responseId",
+  "origin",
+  "exit"
 ])
 
 /** An event without secrets; the event itself where it has none. */
@@ -377,7 +440,7 @@ const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => 
     changed[key] = safe
   }
   // Its strings are changed and nothing else, so an event stays one.
-  return changed === undefined ? event : changed as Entry["event"]
+  return changed === undefined ? event : (changed as Entry["event"])
 }
 
 const replaceMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
@@ -388,26 +451,36 @@ export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<Readonly
   useMasks((known) =>
     given.map((entry) => {
       const { event } = entry
-      const safe = event._tag !== "MessageAppended"
-        ? maskEvent(event, known.said)
-        : replaceMessage(event, event.message === undefined ? undefined : maskMessage(known)(event.message))
+      const safe =
+        event._tag !== "MessageAppended"
+          ? maskEvent(event, known.said)
+          : replaceMessage(event, event.message === undefined ? undefined : maskMessage(known)(event.message))
       return safe === event ? entry : { ...entry, event: safe }
-    }))
+    })
+  )
 
 /** Entries as they may leave the machine, by the entries: every exporter is given the same ones. */
-const exportedEntries = new WeakMap<Registry, { readonly version: number; readonly redact: boolean; readonly made: WeakMap<Entry, Entry>; readonly clean: (text: string) => string }>()
+const exportedEntries = new WeakMap<
+  Registry,
+  {
+    readonly version: number
+    readonly redact: boolean
+    readonly made: WeakMap<Entry, Entry>
+    readonly clean: (text: string) => string
+  }
+>()
 
 /** Takes every secret out of a text that leaves the machine or is shown. */
-export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function*() {
+export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function* () {
   const secrets = yield* Secrets
   return (yield* RedactSecrets) ? (text) => redactText(text, secrets) : secrets.mask
 })
 
 /**
- * Entries as they may leave the machine or be shown: no secret in any text, be it typed by the user or said by the model, and no value
- * under the name of one. An entry without secrets is the same object.
+ * Entries as they may leave the machine or be shown: no secret in any text, be it typed by the user or said by the
+ * model, and no value under the name of one. An entry without secrets is the same object.
  */
-export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function*() {
+export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function* () {
   const secrets = yield* Secrets
   const redact = yield* RedactSecrets
   const mask = yield* textForExport
@@ -421,7 +494,8 @@ export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyA
   }
   return (given) => {
     const { clean, made: known } = loadExportCache()
-    const cleanText = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
+    const cleanText = (text: string, key?: string): string =>
+      text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
     return given.map((entry) => {
       const before = known.get(entry)
       if (before !== undefined) return before

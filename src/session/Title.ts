@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A session that continues another one after compaction is named `title #2`, `#3`, …; whoever asks for the title means the
- * last of them.
+ * A session that continues another one after compaction is named `title #2`, `#3`, …; whoever asks for the title means
+ * the last of them.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -15,7 +15,11 @@ import { SessionStoreError } from "../domain/AgentError.ts"
 const maxLength = 100
 
 /** Normalises a title: one line, single spaces, no control characters. Every store and every lookup uses this form. */
-export const normalise = (title: string): string => title.replace(/(?!\s)\p{Cc}/gu, "").replace(/\s+/gu, " ").trim()
+export const normalise = (title: string): string =>
+  title
+    .replace(/(?!\s)\p{Cc}/gu, "")
+    .replace(/\s+/gu, " ")
+    .trim()
 
 /** A title as it is kept, or the error that says what to change. */
 export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
@@ -25,9 +29,10 @@ export const clean = (operation: string, title: string): Effect.Effect<string, S
   return Effect.fail(
     new SessionStoreError({
       operation,
-      message: length === 0
-        ? "title is empty: give the session a name of at least one visible character"
-        : `title has ${length} characters: shorten it to ${maxLength}`
+      message:
+        length === 0
+          ? "title is empty: give the session a name of at least one visible character"
+          : `title has ${length} characters: shorten it to ${maxLength}`
     })
   )
 }
@@ -40,7 +45,10 @@ export const makeNext = (title: string, taken: ReadonlyArray<string>): string =>
   const base = title.replace(/ #[1-9]\d*$/u, "")
   const known = [title, ...taken].map((other) => parseContinuation(base, other) ?? 1)
   const suffix = `#${Math.max(...known) + 1}`
-  return `${Array.from(base).slice(0, maxLength - suffix.length - 1).join("").trimEnd()} ${suffix}`
+  return `${Array.from(base)
+    .slice(0, maxLength - suffix.length - 1)
+    .join("")
+    .trimEnd()} ${suffix}`
 }
 
 /** The beginning that the titles of all continuations of a session share. */

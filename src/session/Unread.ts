@@ -1,6 +1,6 @@
 /**
- * Counts of the entries of a run record that a reader does not have as they were written, and the notices that say so, the same for
- * everybody who shows runs.
+ * Counts of the entries of a run record that a reader does not have as they were written, and the notices that say so,
+ * the same for everybody who shows runs.
  *
  * Source: `ARCHITECTURE.md` §8 (run record).
  */
@@ -42,10 +42,21 @@ export const addReading = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
 
 /** Says what of a record is not shown, a sentence each; `place` says which record. */
 export const renderNotices = ({ damaged, newer, partial }: Unread, place = "the run record"): ReadonlyArray<string> => {
-  const formatEntryCount = (count: number): string => count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`
+  const formatEntryCount = (count: number): string =>
+    count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`
   return [
-    ...(newer === 0 ? [] : [`${formatEntryCount(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`]),
-    ...(partial === 0 ? [] : [`${formatEntryCount(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`]),
-    ...(damaged === 0 ? [] : [`${formatEntryCount(damaged)} cannot be read, because ${damaged === 1 ? "it is" : "they are"} damaged.`])
+    ...(newer === 0
+      ? []
+      : [
+          `${formatEntryCount(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`
+        ]),
+    ...(partial === 0
+      ? []
+      : [
+          `${formatEntryCount(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`
+        ]),
+    ...(damaged === 0
+      ? []
+      : [`${formatEntryCount(damaged)} cannot be read, because ${damaged === 1 ? "it is" : "they are"} damaged.`])
   ]
 }

@@ -1,11 +1,12 @@
 /**
- * Faults by rate, for tests of what an application does when models, tools, files and stores fail. The same seed gives the same faults.
+ * Faults by rate, for tests of what an application does when models, tools, files and stores fail. The same seed gives
+ * the same faults.
  *
  * **Details**
  *
- * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence. {@link layerProvider},
- * {@link makeToolMiddleware}, {@link wrapFiles} and {@link layerStore} put them before a part. A part that fails has done nothing, except for `cut`, which breaks an
- * answer off after its first pieces.
+ * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence.
+ * {@link layerProvider}, {@link makeToolMiddleware}, {@link wrapFiles} and {@link layerStore} put them before a part. A
+ * part that fails has done nothing, except for `cut`, which breaks an answer off after its first pieces.
  *
  * **Example** (A model that is overloaded every other time)
  *
@@ -90,10 +91,16 @@ export const make = ({ rates, seed }: Options): Source => {
   }
 }
 
-const makeFailure = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Chaos", method: "execute", reason })
+const makeFailure = (reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "Chaos", method: "execute", reason })
 
 const makeNetworkError = () =>
-  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "http://127.0.0.1/chaos", description: "the connection broke" })
+  new AiError.NetworkError({
+    reason: "TransportError",
+    method: "POST",
+    url: "http://127.0.0.1/chaos",
+    description: "the connection broke"
+  })
 
 /** A provider with faults before its requests, and answers that break off. */
 export const wrapProvider = (provider: Service, source: Source): Service => ({
@@ -112,8 +119,13 @@ export const wrapProvider = (provider: Service, source: Source): Service => ({
         case "cut": {
           let pieces = 0
           const onPart: OnPart = (parts) =>
-            options?.onPart === undefined || ++pieces > 4 ? Effect.succeed(parts) : options.onPart(parts.filter(({ type }) => type !== "finish"))
-          return Effect.andThen(provider.execute(request, { ...options, onPart }), Effect.fail(makeFailure(makeNetworkError())))
+            options?.onPart === undefined || ++pieces > 4
+              ? Effect.succeed(parts)
+              : options.onPart(parts.filter(({ type }) => type !== "finish"))
+          return Effect.andThen(
+            provider.execute(request, { ...options, onPart }),
+            Effect.fail(makeFailure(makeNetworkError()))
+          )
         }
         default:
           return provider.execute(request, options)
@@ -123,16 +135,23 @@ export const wrapProvider = (provider: Service, source: Source): Service => ({
 
 /** {@link wrapProvider} as the provider of an application. */
 export const layerProvider = <E, R>(layer: Layer.Layer<Provider, E, R>, source: Source): Layer.Layer<Provider, E, R> =>
-  Layer.effect(Provider, Effect.map(Provider, (service) => wrapProvider(service, source))).pipe(Layer.provide(layer))
+  Layer.effect(
+    Provider,
+    Effect.map(Provider, (service) => wrapProvider(service, source))
+  ).pipe(Layer.provide(layer))
 
 /** Middleware that lets calls of tools fail before they run. */
 export const makeToolMiddleware = (source: Source) =>
   Middleware.toolExecution({
     name: "chaos",
-    wrap: (next, { toolName }) => (request) =>
-      source.next(["failed"]) === undefined
-        ? next(request)
-        : Effect.fail(new ToolFailed({ tool: toolName, phase: "handler", message: `${toolName} failed, as this test wants it` }))
+    wrap:
+      (next, { toolName }) =>
+      (request) =>
+        source.next(["failed"]) === undefined
+          ? next(request)
+          : Effect.fail(
+              new ToolFailed({ tool: toolName, phase: "handler", message: `${toolName} failed, as this test wants it` })
+            )
   })
 
 /** Operations of files that can fail. */
@@ -142,13 +161,35 @@ export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSy
 type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
 
 /** Files whose operations fail now and then: all of them, those of open files too, or those that are named. */
-export const wrapFiles = (inner: FileSystem.FileSystem, source: Source, operations?: ReadonlyArray<FileOperation>): FileSystem.FileSystem => {
-  const failSometimes = <A, R>(module: "FileSystem" | "File", method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+export const wrapFiles = (
+  inner: FileSystem.FileSystem,
+  source: Source,
+  operations?: ReadonlyArray<FileOperation>
+): FileSystem.FileSystem => {
+  const failSometimes = <A, R>(
+    module: "FileSystem" | "File",
+    method: string,
+    path: string,
+    effect: Effect.Effect<A, PlatformError, R>
+  ): Effect.Effect<A, PlatformError, R> =>
     Effect.suspend((): Effect.Effect<A, PlatformError, R> =>
       source.next(["failed"]) === undefined
         ? effect
-        : Effect.fail(systemError({ _tag: "Busy", module, method, pathOrDescriptor: path, description: "busy, as this test wants it" })))
-  const protectOperation = <A, R>(method: FileOperation, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+        : Effect.fail(
+            systemError({
+              _tag: "Busy",
+              module,
+              method,
+              pathOrDescriptor: path,
+              description: "busy, as this test wants it"
+            })
+          )
+    )
+  const protectOperation = <A, R>(
+    method: FileOperation,
+    path: string,
+    effect: Effect.Effect<A, PlatformError, R>
+  ): Effect.Effect<A, PlatformError, R> =>
     operations === undefined || operations.includes(method) ? failSometimes("FileSystem", method, path, effect) : effect
   const wrapOpenFile = (path: string, file: FileSystem.File): FileSystem.File => {
     const all: OpenFileOperations = {
@@ -174,26 +215,54 @@ export const wrapFiles = (inner: FileSystem.FileSystem, source: Source, operatio
     link: (...args) => protectOperation("link", args[0], inner.link(...args)),
     lstat: (...args) => protectOperation("lstat", args[0], inner.lstat(...args)),
     makeDirectory: (...args) => protectOperation("makeDirectory", args[0], inner.makeDirectory(...args)),
-    makeTempDirectory: (options) => protectOperation("makeTempDirectory", options?.directory ?? "", inner.makeTempDirectory(options)),
-    makeTempDirectoryScoped: (options) => protectOperation("makeTempDirectoryScoped", options?.directory ?? "", inner.makeTempDirectoryScoped(options)),
+    makeTempDirectory: (options) =>
+      protectOperation("makeTempDirectory", options?.directory ?? "", inner.makeTempDirectory(options)),
+    makeTempDirectoryScoped: (options) =>
+      protectOperation("makeTempDirectoryScoped", options?.directory ?? "", inner.makeTempDirectoryScoped(options)),
     makeTempFile: (options) => protectOperation("makeTempFile", options?.directory ?? "", inner.makeTempFile(options)),
-    makeTempFileScoped: (options) => protectOperation("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
-    open: (...args) => Effect.map(protectOperation("open", args[0], inner.open(...args)), (file) => operations === undefined ? wrapOpenFile(args[0], file) : file),
+    makeTempFileScoped: (options) =>
+      protectOperation("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
+    open: (...args) =>
+      Effect.map(protectOperation("open", args[0], inner.open(...args)), (file) =>
+        operations === undefined ? wrapOpenFile(args[0], file) : file
+      ),
     readDirectory: (...args) => protectOperation("readDirectory", args[0], inner.readDirectory(...args)),
-    readDirectoryEntries: (...args) => protectOperation("readDirectoryEntries", args[0], inner.readDirectoryEntries(...args)),
+    readDirectoryEntries: (...args) =>
+      protectOperation("readDirectoryEntries", args[0], inner.readDirectoryEntries(...args)),
     readFile: (...args) => protectOperation("readFile", args[0], inner.readFile(...args)),
     readFileString: (...args) => protectOperation("readFileString", args[0], inner.readFileString(...args)),
     readLink: (...args) => protectOperation("readLink", args[0], inner.readLink(...args)),
     realPath: (...args) => protectOperation("realPath", args[0], inner.realPath(...args)),
     remove: (...args) => protectOperation("remove", args[0], inner.remove(...args)),
     rename: (...args) => protectOperation("rename", args[0], inner.rename(...args)),
-    sink: (...args) => Sink.unwrap(protectOperation("sink", args[0], Effect.sync(() => inner.sink(...args)))),
+    sink: (...args) =>
+      Sink.unwrap(
+        protectOperation(
+          "sink",
+          args[0],
+          Effect.sync(() => inner.sink(...args))
+        )
+      ),
     stat: (...args) => protectOperation("stat", args[0], inner.stat(...args)),
-    stream: (...args) => Stream.unwrap(protectOperation("stream", args[0], Effect.sync(() => inner.stream(...args)))),
+    stream: (...args) =>
+      Stream.unwrap(
+        protectOperation(
+          "stream",
+          args[0],
+          Effect.sync(() => inner.stream(...args))
+        )
+      ),
     symlink: (...args) => protectOperation("symlink", args[0], inner.symlink(...args)),
     truncate: (...args) => protectOperation("truncate", args[0], inner.truncate(...args)),
     utimes: (...args) => protectOperation("utimes", args[0], inner.utimes(...args)),
-    watch: (...args) => Stream.unwrap(protectOperation("watch", args[0], Effect.sync(() => inner.watch(...args)))),
+    watch: (...args) =>
+      Stream.unwrap(
+        protectOperation(
+          "watch",
+          args[0],
+          Effect.sync(() => inner.watch(...args))
+        )
+      ),
     writeFile: (...args) => protectOperation("writeFile", args[0], inner.writeFile(...args)),
     writeFileString: (...args) => protectOperation("writeFileString", args[0], inner.writeFileString(...args))
   }
@@ -225,7 +294,8 @@ const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
   usageByModel: "read"
 }
 
-const listStoreOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> => Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
+const listStoreOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> =>
+  Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
 
 /** Operations that write. */
 export const storeWrites: ReadonlyArray<StoreOperation> = listStoreOperations("write")
@@ -233,37 +303,51 @@ export const storeWrites: ReadonlyArray<StoreOperation> = listStoreOperations("w
 /** Operations that read. */
 export const storeReads: ReadonlyArray<StoreOperation> = listStoreOperations("read")
 
-/** A session store whose operations fail now and then: all of them, or those that are named, such as {@link storeWrites}. */
+/**
+ * A session store whose operations fail now and then: all of them, or those that are named, such as
+ * {@link storeWrites}.
+ */
 export const layerStore = <Other, E, R>(
   layer: Layer.Layer<SessionStore | Other, E, R>,
   source: Source,
   operations: ReadonlyArray<StoreOperation> = [...storeWrites, ...storeReads]
 ): Layer.Layer<SessionStore | Other, E, R> =>
-  Layer.effect(SessionStore, Effect.map(SessionStore, (inner) => {
-    const protectOperation = <A, F, S>(operation: StoreOperation, effect: Effect.Effect<A, F, S>): Effect.Effect<A, F | SessionStoreError, S> =>
-      !operations.includes(operation) ? effect : Effect.suspend((): Effect.Effect<A, F | SessionStoreError, S> =>
-        source.next(["failed"]) === undefined
+  Layer.effect(
+    SessionStore,
+    Effect.map(SessionStore, (inner) => {
+      const protectOperation = <A, F, S>(
+        operation: StoreOperation,
+        effect: Effect.Effect<A, F, S>
+      ): Effect.Effect<A, F | SessionStoreError, S> =>
+        !operations.includes(operation)
           ? effect
-          : Effect.fail(new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })))
-    const all: Pick<StoreService, StoreOperation> = {
-      acquire: (...args) => protectOperation("acquire", inner.acquire(...args)),
-      append: (...args) => protectOperation("append", inner.append(...args)),
-      begin: (...args) => protectOperation("begin", inner.begin(...args)),
-      begun: (...args) => protectOperation("begun", inner.begun(...args)),
-      committed: inner.committed && protectOperation("committed", inner.committed),
-      continueIn: (...args) => protectOperation("continueIn", inner.continueIn(...args)),
-      create: (...args) => protectOperation("create", inner.create(...args)),
-      end: (...args) => protectOperation("end", inner.end(...args)),
-      get: (...args) => protectOperation("get", inner.get(...args)),
-      list: (...args) => protectOperation("list", inner.list(...args)),
-      messages: (...args) => protectOperation("messages", inner.messages(...args)),
-      newest: (...args) => protectOperation("newest", inner.newest(...args)),
-      readable: (...args) => protectOperation("readable", inner.readable(...args)),
-      recordUsage: (...args) => protectOperation("recordUsage", inner.recordUsage(...args)),
-      remove: (...args) => protectOperation("remove", inner.remove(...args)),
-      rename: (...args) => protectOperation("rename", inner.rename(...args)),
-      resolve: (...args) => protectOperation("resolve", inner.resolve(...args)),
-      usageByModel: (...args) => protectOperation("usageByModel", inner.usageByModel(...args))
-    }
-    return SessionStore.of({ ...inner, ...all })
-  })).pipe(Layer.provideMerge(layer))
+          : Effect.suspend((): Effect.Effect<A, F | SessionStoreError, S> =>
+              source.next(["failed"]) === undefined
+                ? effect
+                : Effect.fail(
+                    new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })
+                  )
+            )
+      const all: Pick<StoreService, StoreOperation> = {
+        acquire: (...args) => protectOperation("acquire", inner.acquire(...args)),
+        append: (...args) => protectOperation("append", inner.append(...args)),
+        begin: (...args) => protectOperation("begin", inner.begin(...args)),
+        begun: (...args) => protectOperation("begun", inner.begun(...args)),
+        committed: inner.committed && protectOperation("committed", inner.committed),
+        continueIn: (...args) => protectOperation("continueIn", inner.continueIn(...args)),
+        create: (...args) => protectOperation("create", inner.create(...args)),
+        end: (...args) => protectOperation("end", inner.end(...args)),
+        get: (...args) => protectOperation("get", inner.get(...args)),
+        list: (...args) => protectOperation("list", inner.list(...args)),
+        messages: (...args) => protectOperation("messages", inner.messages(...args)),
+        newest: (...args) => protectOperation("newest", inner.newest(...args)),
+        readable: (...args) => protectOperation("readable", inner.readable(...args)),
+        recordUsage: (...args) => protectOperation("recordUsage", inner.recordUsage(...args)),
+        remove: (...args) => protectOperation("remove", inner.remove(...args)),
+        rename: (...args) => protectOperation("rename", inner.rename(...args)),
+        resolve: (...args) => protectOperation("resolve", inner.resolve(...args)),
+        usageByModel: (...args) => protectOperation("usageByModel", inner.usageByModel(...args))
+      }
+      return SessionStore.of({ ...inner, ...all })
+    })
+  ).pipe(Layer.provideMerge(layer))

@@ -1,6 +1,6 @@
 /**
- * Compares values in a rule, without a test runner. What does not hold is thrown as {@link RuleBroken}, with both values where a
- * runner shows a difference.
+ * Compares values in a rule, without a test runner. What does not hold is thrown as {@link RuleBroken}, with both
+ * values where a runner shows a difference.
  *
  * **Example** (A comparison by value)
  *
@@ -22,16 +22,25 @@ export class RuleBroken extends Schema.TaggedError<RuleBroken>("hermes-effect/te
 
 /** The beginning of a value as text, for a message of one line. */
 const renderValue = (value: unknown): string => {
-  const text = (typeof value === "string" ? JSON.stringify(value) : value instanceof Uint8Array ? `${value.length} bytes` : JSON.stringify(value)) ?? String(value)
+  const text =
+    (typeof value === "string"
+      ? JSON.stringify(value)
+      : value instanceof Uint8Array
+        ? `${value.length} bytes`
+        : JSON.stringify(value)) ?? String(value)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
 const makeRuleBroken = (message: string | undefined, what: string, actual: unknown, expected: unknown): RuleBroken =>
   new RuleBroken({ message: message === undefined ? what : `${message}: ${what}`, actual, expected })
 
-/** Fails unless both values are equal by value: lists, records, maps, sets, dates and bytes are compared by what is in them. */
+/**
+ * Fails unless both values are equal by value: lists, records, maps, sets, dates and bytes are compared by what is in
+ * them.
+ */
 export const equals = (actual: unknown, expected: unknown, message?: string): void => {
-  if (!Equal.equals(actual, expected)) throw makeRuleBroken(message, `${renderValue(actual)} should be ${renderValue(expected)}`, actual, expected)
+  if (!Equal.equals(actual, expected))
+    throw makeRuleBroken(message, `${renderValue(actual)} should be ${renderValue(expected)}`, actual, expected)
 }
 
 /** Fails unless the condition is true. */
@@ -41,17 +50,20 @@ export const holds = (condition: boolean, message = "the condition should hold")
 
 /** Fails unless a text contains the other one. */
 export const includes = (text: string | undefined, part: string, message?: string): void => {
-  if (text?.includes(part) !== true) throw makeRuleBroken(message, `${renderValue(text)} should contain ${renderValue(part)}`, text, part)
+  if (text?.includes(part) !== true)
+    throw makeRuleBroken(message, `${renderValue(text)} should contain ${renderValue(part)}`, text, part)
 }
 
 /** Fails if a text contains the other one. */
 export const excludes = (text: string, part: string, message?: string): void => {
-  if (text.includes(part)) throw makeRuleBroken(message, `${renderValue(text)} should not contain ${renderValue(part)}`, text, part)
+  if (text.includes(part))
+    throw makeRuleBroken(message, `${renderValue(text)} should not contain ${renderValue(part)}`, text, part)
 }
 
 /** Fails unless a text fits an expression. */
 export const matches = (text: string, pattern: RegExp, message?: string): void => {
-  if (!pattern.test(text)) throw makeRuleBroken(message, `${renderValue(text)} should match ${pattern}`, text, String(pattern))
+  if (!pattern.test(text))
+    throw makeRuleBroken(message, `${renderValue(text)} should match ${pattern}`, text, String(pattern))
 }
 
 /** Fails unless a record has these fields with these values. */
@@ -63,6 +75,7 @@ export const hasFields = (record: object, fields: Readonly<Record<string, unknow
 /** Fails unless every one of the values is in a list. */
 export const includesAll = (list: ReadonlyArray<unknown>, values: ReadonlyArray<unknown>, message?: string): void => {
   for (const value of values) {
-    if (!list.some((one) => Equal.equals(one, value))) throw makeRuleBroken(message, `${renderValue(value)} should be one of ${renderValue(list)}`, list, value)
+    if (!list.some((one) => Equal.equals(one, value)))
+      throw makeRuleBroken(message, `${renderValue(value)} should be one of ${renderValue(list)}`, list, value)
   }
 }

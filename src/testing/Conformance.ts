@@ -1,17 +1,18 @@
 /**
- * Suites of rules for what others write: an environment, a session store, a provider, a toolset, middleware, a consumer of hooks. A rule
- * is an Effect that fails where it is broken, so that any test runner registers it, and a program can run all of them without one.
+ * Suites of rules for what others write: an environment, a session store, a provider, a toolset, middleware, a consumer
+ * of hooks. A rule is an Effect that fails where it is broken, so that any test runner registers it, and a program can
+ * run all of them without one.
  *
  * **Details**
  *
- * A suite is a list of {@link Rule}s over the service of its subject. {@link register} makes one test of each for a runner with
- * `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
+ * A suite is a list of {@link Rule}s over the service of its subject. {@link register} makes one test of each for a
+ * runner with `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
  *
- * With `sharing: "each"` every rule gets a subject of its own; with `"all"` they share one, which is made with the first and given up by
- * `after`.
+ * With `sharing: "each"` every rule gets a subject of its own; with `"all"` they share one, which is made with the
+ * first and given up by `after`.
  *
- * A rule whose subject hangs is broken when its time limit has passed, also where the subject cannot be interrupted: what still runs then
- * is left behind. Nothing ends a subject that blocks its thread.
+ * A rule whose subject hangs is broken when its time limit has passed, also where the subject cannot be interrupted:
+ * what still runs then is left behind. Nothing ends a subject that blocks its thread.
  *
  * **Example** (The rules of a session store, without a test runner)
  *
@@ -50,20 +51,34 @@ export interface Rule<R> {
 const failAsBroken = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<never, RuleBroken> => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   const error = Cause.squash(cause)
-  return Effect.fail(error instanceof RuleBroken
-    ? error
-    : new RuleBroken({ message: `${name}: ${error instanceof Error ? error.message : Cause.pretty(cause)}`, actual: error, expected: undefined }))
+  return Effect.fail(
+    error instanceof RuleBroken
+      ? error
+      : new RuleBroken({
+          message: `${name}: ${error instanceof Error ? error.message : Cause.pretty(cause)}`,
+          actual: error,
+          expected: undefined
+        })
+  )
 }
 
 /** A rule of a suite. Whatever its body throws or fails with breaks it. */
-export const makeRule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => ({
+export const makeRule = <E, R>(
+  about: string,
+  name: string,
+  body: Effect.Effect<void, E, R>
+): Rule<Exclude<R, Scope.Scope>> => ({
   about,
   name,
   check: Effect.catchCause(Effect.scoped(body), (cause) => failAsBroken(name, cause))
 })
 
 /** A rule in which time stands still until `TestClock` moves it. */
-export const makeTimedRule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => {
+export const makeTimedRule = <E, R>(
+  about: string,
+  name: string,
+  body: Effect.Effect<void, E, R>
+): Rule<Exclude<R, Scope.Scope>> => {
   const timed = makeRule(about, name, body)
   return { ...timed, check: Effect.provide(timed.check, TestClock.layer()) }
 }
@@ -76,37 +91,72 @@ export interface Ending<A, E> {
   readonly isOverdue: boolean
 }
 
-/** Runs an effect, interrupts it where it has not ended by then, and leaves it behind where it has not ended a further time later. */
-export const interruptAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, by: Duration.Input, within: Duration.Input): Effect.Effect<Ending<A, E>, never, R> =>
+/**
+ * Runs an effect, interrupts it where it has not ended by then, and leaves it behind where it has not ended a further
+ * time later.
+ */
+export const interruptAfter = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  by: Duration.Input,
+  within: Duration.Input
+): Effect.Effect<Ending<A, E>, never, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDetach(effect, { uninterruptible: false }), (fiber) => {
-      const awaitWithin = (time: Duration.Input) => Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(time), undefined))
+      const awaitWithin = (time: Duration.Input) =>
+        Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(time), undefined))
       const overdue = Effect.suspend(() => {
         fiber.interruptUnsafe()
         return Effect.map(awaitWithin(within), (exit): Ending<A, E> => ({ exit, isOverdue: true }))
       })
-      return restore(Effect.flatMap(awaitWithin(by), (exit) => exit === undefined ? overdue : Effect.succeed<Ending<A, E>>({ exit, isOverdue: false }))).pipe(
-        Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe()))
-      )
+      return restore(
+        Effect.flatMap(awaitWithin(by), (exit) =>
+          exit === undefined ? overdue : Effect.succeed<Ending<A, E>>({ exit, isOverdue: false })
+        )
+      ).pipe(Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())))
     })
   )
 
 /** Fails unless an effect ends within ten seconds of its interruption. */
-export const checkInterruptedEnd = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, after: Duration.Input): Effect.Effect<Exit.Exit<A, E>, RuleBroken, R> =>
+export const checkInterruptedEnd = <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E, R>,
+  after: Duration.Input
+): Effect.Effect<Exit.Exit<A, E>, RuleBroken, R> =>
   Effect.flatMap(interruptAfter(effect, after, "10 seconds"), ({ exit }) =>
     exit === undefined
-      ? Effect.fail(new RuleBroken({ message: `${what} should end within ten seconds of its interruption`, actual: "it goes on", expected: "its end" }))
-      : Effect.succeed(exit))
+      ? Effect.fail(
+          new RuleBroken({
+            message: `${what} should end within ten seconds of its interruption`,
+            actual: "it goes on",
+            expected: "its end"
+          })
+        )
+      : Effect.succeed(exit)
+  )
 
 /** Limit in real time, whichever clock the rule has. */
-const limitCheck = <R>(name: string, limit: Duration.Input, check: Effect.Effect<void, RuleBroken, R>): Effect.Effect<void, RuleBroken, R> =>
+const limitCheck = <R>(
+  name: string,
+  limit: Duration.Input,
+  check: Effect.Effect<void, RuleBroken, R>
+): Effect.Effect<void, RuleBroken, R> =>
   Effect.clockWith((clock) =>
     Effect.flatMap(
-      Effect.provideService(interruptAfter(Effect.provideService(check, Clock.Clock, clock), limit, limit), Clock.Clock, Clock.Clock.defaultValue()),
+      Effect.provideService(
+        interruptAfter(Effect.provideService(check, Clock.Clock, clock), limit, limit),
+        Clock.Clock,
+        Clock.Clock.defaultValue()
+      ),
       ({ exit, isOverdue }) =>
         exit !== undefined && !isOverdue
           ? exit
-          : Effect.fail(new RuleBroken({ message: `${name}: did not end within ${Duration.format(Duration.fromInputUnsafe(limit))}`, actual: "it goes on", expected: "its end" }))
+          : Effect.fail(
+              new RuleBroken({
+                message: `${name}: did not end within ${Duration.format(Duration.fromInputUnsafe(limit))}`,
+                actual: "it goes on",
+                expected: "its end"
+              })
+            )
     )
   )
 
@@ -130,12 +180,17 @@ export interface Limits {
 const defaultLimit = "2 minutes"
 
 /** Runs every rule, each on a subject of its own. */
-export const runRules = <R, E>(rules: ReadonlyArray<Rule<R>>, subject: Layer.Layer<R, E>, { limit = defaultLimit }: Limits = {}): Effect.Effect<ReadonlyArray<Result>> =>
+export const runRules = <R, E>(
+  rules: ReadonlyArray<Rule<R>>,
+  subject: Layer.Layer<R, E>,
+  { limit = defaultLimit }: Limits = {}
+): Effect.Effect<ReadonlyArray<Result>> =>
   Effect.forEach(rules, (one) =>
     Effect.match(limitCheck(one.name, limit, onSubject(one, subject)), {
       onFailure: (broken): Result => ({ about: one.about, name: one.name, broken }),
       onSuccess: (): Result => ({ about: one.about, name: one.name, broken: undefined })
-    }))
+    })
+  )
 
 /** Members of a test runner. */
 export interface Runner {
@@ -166,12 +221,18 @@ export const register = <R, E>(
   const kept = rules.filter(({ name }) => !Object.hasOwn(exceptions, name))
   const shared = ManagedRuntime.make(subject)
   const onShared = ({ check, name }: Rule<R>) =>
-    Effect.catchCause(Effect.flatMap(shared.contextEffect, (context) => Effect.provideContext(check, context)), (cause) => failAsBroken(name, cause))
+    Effect.catchCause(
+      Effect.flatMap(shared.contextEffect, (context) => Effect.provideContext(check, context)),
+      (cause) => failAsBroken(name, cause)
+    )
   if (sharing === "all") runner.after?.(() => shared.dispose())
   return kept.map((one) => {
     const title = `${one.about}: ${one.name}`
     runner.test(title, () =>
-      throwFailure(Effect.runPromiseExit(limitCheck(one.name, limit, sharing === "all" ? onShared(one) : onSubject(one, subject)))))
+      throwFailure(
+        Effect.runPromiseExit(limitCheck(one.name, limit, sharing === "all" ? onShared(one) : onSubject(one, subject)))
+      )
+    )
     return title
   })
 }

@@ -1,11 +1,11 @@
 /**
- * A file system in memory, for tests of what reads and writes files: directories, files, links, modes and times, with the failures of
- * the one of a machine.
+ * A file system in memory, for tests of what reads and writes files: directories, files, links, modes and times, with
+ * the failures of the one of a machine.
  *
  * **Gotchas**
  *
- * Paths are absolute, with `/`; a relative one begins at the root. Modes are kept and not enforced. Nothing can be watched. Two layers are
- * two file systems; a layer that is provided twice by the same value is one.
+ * Paths are absolute, with `/`; a relative one begins at the root. Modes are kept and not enforced. Nothing can be
+ * watched. Two layers are two file systems; a layer that is provided twice by the same value is one.
  *
  * **Example** (Files for a test)
  *
@@ -64,11 +64,15 @@ export type Contents = Readonly<Record<string, string | Uint8Array>>
 
 /** A file system with these files. */
 export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSystem> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     let inodes = 0n
     let temporary = 0
     const makeFacts = (mode: number, at: number): Facts => ({ mode, at, ino: ++inodes })
-    const makeDirectoryNode = (mode: number, at: number): DirectoryNode => ({ type: "Directory", entries: new Map(), ...makeFacts(mode, at) })
+    const makeDirectoryNode = (mode: number, at: number): DirectoryNode => ({
+      type: "Directory",
+      entries: new Map(),
+      ...makeFacts(mode, at)
+    })
     const root = makeDirectoryNode(0o755, yield* Clock.currentTimeMillis)
     root.entries.set("tmp", makeDirectoryNode(0o777, root.at))
 
@@ -87,12 +91,18 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
         let trail: ReadonlyArray<readonly [name: string, node: DirectoryNode]> = []
         let links = 0
         const getCurrent = () => trail.at(-1)?.[1] ?? root
-        const buildPath = (name?: string) => `/${[...trail.map(([one]) => one), ...(name === undefined ? [] : [name])].join("/")}`
+        const buildPath = (name?: string) =>
+          `/${[...trail.map(([one]) => one), ...(name === undefined ? [] : [name])].join("/")}`
         for (;;) {
           const [name, ...rest] = names
           if (name === undefined) {
             const [last = ""] = trail.at(-1) ?? []
-            return Effect.succeed({ parent: trail.at(-2)?.[1] ?? root, name: last, node: getCurrent(), path: buildPath() })
+            return Effect.succeed({
+              parent: trail.at(-2)?.[1] ?? root,
+              name: last,
+              node: getCurrent(),
+              path: buildPath()
+            })
           }
           names = rest
           if (name === "..") {
@@ -108,31 +118,58 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
             continue
           }
           if (isLast) return Effect.succeed({ parent: getCurrent(), name, node, path: buildPath(name) })
-          if (node === undefined) return Effect.fail(makeSystemError("NotFound", method, path, "no such file or directory"))
-          if (node.type !== "Directory") return Effect.fail(makeSystemError("BadResource", method, path, "not a directory"))
+          if (node === undefined)
+            return Effect.fail(makeSystemError("NotFound", method, path, "no such file or directory"))
+          if (node.type !== "Directory")
+            return Effect.fail(makeSystemError("BadResource", method, path, "not a directory"))
           trail = [...trail, [name, node]]
         }
       })
 
-    const findExisting = (method: string, path: string, follow = true): Effect.Effect<Place & { readonly node: Node }, PlatformError> =>
+    const findExisting = (
+      method: string,
+      path: string,
+      follow = true
+    ): Effect.Effect<Place & { readonly node: Node }, PlatformError> =>
       Effect.flatMap(findPlace(method, path, follow), ({ node, ...place }) =>
-        node === undefined ? Effect.fail(makeSystemError("NotFound", method, path, "no such file or directory")) : Effect.succeed({ ...place, node }))
+        node === undefined
+          ? Effect.fail(makeSystemError("NotFound", method, path, "no such file or directory"))
+          : Effect.succeed({ ...place, node })
+      )
 
     const findDirectory = (method: string, path: string): Effect.Effect<DirectoryNode, PlatformError> =>
       Effect.flatMap(findExisting(method, path), ({ node }) =>
-        node.type === "Directory" ? Effect.succeed(node) : Effect.fail(makeSystemError("BadResource", method, path, "not a directory")))
+        node.type === "Directory"
+          ? Effect.succeed(node)
+          : Effect.fail(makeSystemError("BadResource", method, path, "not a directory"))
+      )
 
     const findFile = (method: string, path: string): Effect.Effect<FileNode, PlatformError> =>
       Effect.flatMap(findExisting(method, path), ({ node }) =>
-        node.type === "File" ? Effect.succeed(node) : Effect.fail(makeSystemError("BadResource", method, path, "is a directory")))
+        node.type === "File"
+          ? Effect.succeed(node)
+          : Effect.fail(makeSystemError("BadResource", method, path, "is a directory"))
+      )
 
     /** The file that a flag opens: made, emptied, or as it is. */
-    const openFile = Effect.fnUntraced(function*(method: string, path: string, flag: FileSystem.OpenFlag, mode = 0o644) {
+    const openFile = Effect.fnUntraced(function* (
+      method: string,
+      path: string,
+      flag: FileSystem.OpenFlag,
+      mode = 0o644
+    ) {
       const { name, node, parent } = yield* findPlace(method, path, true)
-      if (node !== undefined && flag.includes("x")) return yield* makeSystemError("AlreadyExists", method, path, "it is there already")
-      if (node !== undefined && node.type !== "File") return yield* makeSystemError("BadResource", method, path, "is a directory")
-      if (node === undefined && flag.startsWith("r")) return yield* makeSystemError("NotFound", method, path, "no such file or directory")
-      const file: FileNode = node ?? { type: "File", data: new Uint8Array(), ...makeFacts(mode, yield* Clock.currentTimeMillis) }
+      if (node !== undefined && flag.includes("x"))
+        return yield* makeSystemError("AlreadyExists", method, path, "it is there already")
+      if (node !== undefined && node.type !== "File")
+        return yield* makeSystemError("BadResource", method, path, "is a directory")
+      if (node === undefined && flag.startsWith("r"))
+        return yield* makeSystemError("NotFound", method, path, "no such file or directory")
+      const file: FileNode = node ?? {
+        type: "File",
+        data: new Uint8Array(),
+        ...makeFacts(mode, yield* Clock.currentTimeMillis)
+      }
       if (node === undefined) parent.entries.set(name, file)
       else if (flag.startsWith("w")) file.data = new Uint8Array()
       return file
@@ -152,8 +189,20 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
       const size = node.type === "File" ? node.data.length : node.type === "SymbolicLink" ? node.target.length : 0
       const kind = { File: 0o100000, Directory: 0o040000, SymbolicLink: 0o120000 }[node.type]
       return {
-        type: node.type, mtime: at, atime: at, birthtime: at, dev: 0n, ino: Option.some(node.ino), mode: kind | node.mode, nlink: Option.none(),
-        uid: Option.none(), gid: Option.none(), rdev: Option.none(), size: ByteSize.bytes(size), blksize: Option.none(), blocks: Option.none()
+        type: node.type,
+        mtime: at,
+        atime: at,
+        birthtime: at,
+        dev: 0n,
+        ino: Option.some(node.ino),
+        mode: kind | node.mode,
+        nlink: Option.none(),
+        uid: Option.none(),
+        gid: Option.none(),
+        rdev: Option.none(),
+        size: ByteSize.bytes(size),
+        blksize: Option.none(),
+        blocks: Option.none()
       }
     }
 
@@ -175,7 +224,8 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
         return {
           [FileSystem.FileTypeId]: FileSystem.FileTypeId,
           stat: Effect.sync(() => toInfo(file)),
-          seek: (offset, from) => Effect.sync(() => BigInt(position = Number(offset) + (from === "current" ? position : 0))),
+          seek: (offset, from) =>
+            Effect.sync(() => BigInt((position = Number(offset) + (from === "current" ? position : 0)))),
           sync: Effect.void,
           read: (buffer, options) =>
             Effect.sync(() => {
@@ -194,7 +244,10 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
         }
       })
 
-    const makeDirectory: FileSystem.FileSystem["makeDirectory"] = Effect.fnUntraced(function*(path, { mode = 0o755, recursive = false } = {}) {
+    const makeDirectory: FileSystem.FileSystem["makeDirectory"] = Effect.fnUntraced(function* (
+      path,
+      { mode = 0o755, recursive = false } = {}
+    ) {
       if (recursive) {
         const names = splitPath(path)
         for (let count = 1; count < names.length; count++) {
@@ -205,20 +258,30 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
       }
       const { name, node, parent } = yield* findPlace("makeDirectory", path, true)
       if (node?.type === "Directory" && recursive) return
-      if (node !== undefined) return yield* makeSystemError("AlreadyExists", "makeDirectory", path, "it is there already")
+      if (node !== undefined)
+        return yield* makeSystemError("AlreadyExists", "makeDirectory", path, "it is there already")
       parent.entries.set(name, makeDirectoryNode(mode, yield* Clock.currentTimeMillis))
     })
 
     const writeFile: FileSystem.FileSystem["writeFile"] = (path, data, { flag = "w", mode } = {}) =>
-      Effect.flatMap(openFile("writeFile", path, flag, mode), (file) => writeAt(file, flag.startsWith("a") ? file.data.length : 0, data))
+      Effect.flatMap(openFile("writeFile", path, flag, mode), (file) =>
+        writeAt(file, flag.startsWith("a") ? file.data.length : 0, data)
+      )
 
-    const readFile: FileSystem.FileSystem["readFile"] = (path) => Effect.map(findFile("readFile", path), ({ data }) => data.slice())
+    const readFile: FileSystem.FileSystem["readFile"] = (path) =>
+      Effect.map(findFile("readFile", path), ({ data }) => data.slice())
 
     const remove: FileSystem.FileSystem["remove"] = (path, { force = false, recursive = false } = {}) =>
       Effect.flatMap(findExisting("remove", path, false), ({ name, node, parent }) => {
-        if (node.type === "Directory" && !recursive) return Effect.fail(makeSystemError("BadResource", "remove", path, "is a directory"))
+        if (node.type === "Directory" && !recursive)
+          return Effect.fail(makeSystemError("BadResource", "remove", path, "is a directory"))
         return Effect.sync(() => void parent.entries.delete(name))
-      }).pipe(Effect.catchIf(({ reason }) => force && reason._tag === "NotFound", () => Effect.void))
+      }).pipe(
+        Effect.catchIf(
+          ({ reason }) => force && reason._tag === "NotFound",
+          () => Effect.void
+        )
+      )
 
     const copyNode = (node: Node, at: number): Node => {
       switch (node.type) {
@@ -227,27 +290,38 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
         case "SymbolicLink":
           return { type: "SymbolicLink", target: node.target, ...makeFacts(node.mode, at) }
         case "Directory":
-          return { type: "Directory", entries: new Map(Array.from(node.entries, ([name, one]) => [name, copyNode(one, at)])), ...makeFacts(node.mode, at) }
+          return {
+            type: "Directory",
+            entries: new Map(Array.from(node.entries, ([name, one]) => [name, copyNode(one, at)])),
+            ...makeFacts(node.mode, at)
+          }
       }
     }
-    const copy: FileSystem.FileSystem["copy"] = Effect.fnUntraced(function*(from, to, { overwrite = true } = {}) {
+    const copy: FileSystem.FileSystem["copy"] = Effect.fnUntraced(function* (from, to, { overwrite = true } = {}) {
       const { node } = yield* findExisting("copy", from)
       const place = yield* findPlace("copy", to, true)
-      if (place.node !== undefined && !overwrite) return yield* makeSystemError("AlreadyExists", "copy", to, "it is there already")
+      if (place.node !== undefined && !overwrite)
+        return yield* makeSystemError("AlreadyExists", "copy", to, "it is there already")
       place.parent.entries.set(place.name, copyNode(node, yield* Clock.currentTimeMillis))
     })
 
     const listBelow = (node: DirectoryNode): ReadonlyArray<string> =>
-      Array.from(node.entries).flatMap(([name, one]) => one.type === "Directory" ? [name, ...listBelow(one).map((rest) => `${name}/${rest}`)] : [name])
+      Array.from(node.entries).flatMap(([name, one]) =>
+        one.type === "Directory" ? [name, ...listBelow(one).map((rest) => `${name}/${rest}`)] : [name]
+      )
 
-    const changeNode = (method: string, path: string, with_: (node: Node) => void) => Effect.map(findExisting(method, path), ({ node }) => with_(node))
+    const changeNode = (method: string, path: string, with_: (node: Node) => void) =>
+      Effect.map(findExisting(method, path), ({ node }) => with_(node))
 
-    const makeTemporaryPath = (prefix: string, within = "/tmp", suffix = "") => Effect.sync(() => `${within}/${prefix}${(++temporary).toString(36).padStart(6, "0")}${suffix}`)
+    const makeTemporaryPath = (prefix: string, within = "/tmp", suffix = "") =>
+      Effect.sync(() => `${within}/${prefix}${(++temporary).toString(36).padStart(6, "0")}${suffix}`)
     const makeTempDirectory: FileSystem.FileSystem["makeTempDirectory"] = ({ directory, prefix = "" } = {}) =>
       Effect.tap(makeTemporaryPath(prefix, directory), (path) => makeDirectory(path, { recursive: true }))
     const makeTempFile: FileSystem.FileSystem["makeTempFile"] = ({ directory, prefix = "", suffix } = {}) =>
       Effect.tap(makeTemporaryPath(prefix, directory, suffix), (path) => writeFile(path, new Uint8Array()))
-    const acquireTemporary = (path: Effect.Effect<string, PlatformError>): Effect.Effect<string, PlatformError, Scope.Scope> =>
+    const acquireTemporary = (
+      path: Effect.Effect<string, PlatformError>
+    ): Effect.Effect<string, PlatformError, Scope.Scope> =>
       Effect.acquireRelease(path, (made) => Effect.ignore(remove(made, { recursive: true, force: true })))
 
     const files = FileSystem.make({
@@ -256,7 +330,7 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
       copyFile: (from, to) => Effect.flatMap(findFile("copyFile", from), () => copy(from, to)),
       chmod: (path, mode) => changeNode("chmod", path, (node) => void (node.mode = mode)),
       chown: (path) => changeNode("chown", path, () => {}),
-      link: Effect.fnUntraced(function*(from, to) {
+      link: Effect.fnUntraced(function* (from, to) {
         const file = yield* findFile("link", from)
         const { name, node, parent } = yield* findPlace("link", to, false)
         if (node !== undefined) return yield* makeSystemError("AlreadyExists", "link", to, "it is there already")
@@ -270,29 +344,38 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
       makeTempFileScoped: (options) => acquireTemporary(makeTempFile(options)),
       open,
       readDirectory: (path, options) =>
-        Effect.map(findDirectory("readDirectory", path), (node) => options?.recursive === true ? [...listBelow(node)] : Array.from(node.entries.keys())),
+        Effect.map(findDirectory("readDirectory", path), (node) =>
+          options?.recursive === true ? [...listBelow(node)] : Array.from(node.entries.keys())
+        ),
       readDirectoryEntries: (path) =>
-        Effect.map(findDirectory("readDirectoryEntries", path), ({ entries }) => Array.from(entries, ([name, { type }]) => ({ name, type }))),
+        Effect.map(findDirectory("readDirectoryEntries", path), ({ entries }) =>
+          Array.from(entries, ([name, { type }]) => ({ name, type }))
+        ),
       readFile,
       readLink: (path) =>
         Effect.flatMap(findExisting("readLink", path, false), ({ node }) =>
-          node.type === "SymbolicLink" ? Effect.succeed(node.target) : Effect.fail(makeSystemError("BadResource", "readLink", path, "not a link"))),
+          node.type === "SymbolicLink"
+            ? Effect.succeed(node.target)
+            : Effect.fail(makeSystemError("BadResource", "readLink", path, "not a link"))
+        ),
       realPath: (path) => Effect.map(findExisting("realPath", path), (place) => place.path),
       remove,
-      rename: Effect.fnUntraced(function*(from, to) {
+      rename: Effect.fnUntraced(function* (from, to) {
         const source = yield* findExisting("rename", from, false)
         const target = yield* findPlace("rename", to, false)
         source.parent.entries.delete(source.name)
         target.parent.entries.set(target.name, source.node)
       }),
       stat: (path) => Effect.map(findExisting("stat", path), ({ node }) => toInfo(node)),
-      symlink: Effect.fnUntraced(function*(target, path) {
+      symlink: Effect.fnUntraced(function* (target, path) {
         const { name, node, parent } = yield* findPlace("symlink", path, false)
         if (node !== undefined) return yield* makeSystemError("AlreadyExists", "symlink", path, "it is there already")
         parent.entries.set(name, { type: "SymbolicLink", target, ...makeFacts(0o777, yield* Clock.currentTimeMillis) })
       }),
-      truncate: (path, length = 0) => Effect.map(findFile("truncate", path), (file) => void (file.data = file.data.slice(0, length))),
-      utimes: (path, _, mtime) => changeNode("utimes", path, (node) => void (node.at = typeof mtime === "number" ? mtime : mtime.getTime())),
+      truncate: (path, length = 0) =>
+        Effect.map(findFile("truncate", path), (file) => void (file.data = file.data.slice(0, length))),
+      utimes: (path, _, mtime) =>
+        changeNode("utimes", path, (node) => void (node.at = typeof mtime === "number" ? mtime : mtime.getTime())),
       watch: (path) => Stream.fail(makeSystemError("BadResource", "watch", path, "files in memory cannot be watched")),
       writeFile
     })
@@ -305,4 +388,5 @@ export const make = (contents: Contents = {}): Effect.Effect<FileSystem.FileSyst
   }).pipe(Effect.orDie)
 
 /** {@link make} as the file system of an application. */
-export const layer = (contents: Contents = {}): Layer.Layer<FileSystem.FileSystem> => Layer.effect(FileSystem.FileSystem, make(contents))
+export const layer = (contents: Contents = {}): Layer.Layer<FileSystem.FileSystem> =>
+  Layer.effect(FileSystem.FileSystem, make(contents))

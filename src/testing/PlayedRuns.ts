@@ -1,4 +1,6 @@
-/** Runs over a scripted model, as the rules of what stands around runs play them: what was shown, stored, asked and run. */
+/**
+ * Runs over a scripted model, as the rules of what stands around runs play them: what was shown, stored, asked and run.
+ */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -34,8 +36,17 @@ export interface MakeRuntime {
   (parts: Parts): Layer.Layer<Agent.Agent, unknown>
 }
 
-const Note = Tool.make("note", { description: "Takes a note", parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
-const Refuse = Tool.make("refuse", { description: "Always fails", success: Schema.String, failure: Schema.String, failureMode: "return" })
+const Note = Tool.make("note", {
+  description: "Takes a note",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+})
+const Refuse = Tool.make("refuse", {
+  description: "Always fails",
+  success: Schema.String,
+  failure: Schema.String,
+  failureMode: "return"
+})
 const Break = Tool.make("break", { description: "Has a fault", success: Schema.String })
 const toolkit = Toolkit.make(Note, Refuse, Break)
 
@@ -47,9 +58,19 @@ export const scripts = {
   answer: [Scripted.complete({ pieces: ["It ", "is ", "done."] })],
   tool: [Scripted.complete({ toolCalls: [{ name: "note", params: { text: "a" } }] }), Scripted.complete("Noted.")],
   "failed tool": [Scripted.complete({ toolCalls: [{ name: "refuse", params: {} }] }), Scripted.complete("It failed.")],
-  "tool with a fault": [Scripted.complete({ toolCalls: [{ name: "break", params: {} }] }), Scripted.complete("It broke.")],
-  "unknown tool": [Scripted.complete({ toolCalls: [{ name: "nothing_like_it", params: {} }] }), Scripted.complete("I see.")],
-  "broken arguments": [Scripted.complete({ toolCalls: [{ name: "note", params: "{\"text\": " }] }), Scripted.complete("I see."), Scripted.complete("I see.")],
+  "tool with a fault": [
+    Scripted.complete({ toolCalls: [{ name: "break", params: {} }] }),
+    Scripted.complete("It broke.")
+  ],
+  "unknown tool": [
+    Scripted.complete({ toolCalls: [{ name: "nothing_like_it", params: {} }] }),
+    Scripted.complete("I see.")
+  ],
+  "broken arguments": [
+    Scripted.complete({ toolCalls: [{ name: "note", params: '{"text": ' }] }),
+    Scripted.complete("I see."),
+    Scripted.complete("I see.")
+  ],
   "failed model": [Scripted.fail(makeOverloadedError())],
   "failed model in its text": [Scripted.fail(makeOverloadedError(), { pieces: ["It ", "is "] })],
   "model that fails once": [Scripted.fail(makeOverloadedError()), Scripted.complete("It is done.")],
@@ -84,11 +105,15 @@ export interface PlayedEnd {
 }
 
 const collectWarnings = (warnings: Array<string>) =>
-  Logger.layer([Logger.make(({ logLevel, message }) => {
-    if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") warnings.push(Array.isArray(message) ? message.map(String).join(" ") : String(message))
-  })])
+  Logger.layer([
+    Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal")
+        warnings.push(Array.isArray(message) ? message.map(String).join(" ") : String(message))
+    })
+  ])
 
-const readTag = (error: unknown): string => typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
+const readTag = (error: unknown): string =>
+  typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
 
 /** Text of the last step, after all that was taken back. */
 const readShownText = (events: ReadonlyArray<RunEvent>): string => {
@@ -111,8 +136,12 @@ export interface PlayOptions {
 }
 
 /** Plays a script, and tells how its run ended. */
-export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxAttempts = 1, store }: PlayOptions = {}): Effect.Effect<PlayedEnd> =>
-  Effect.gen(function*() {
+export const play = (
+  runtime: MakeRuntime,
+  script: Script,
+  { interruptedAt, maxAttempts = 1, store }: PlayOptions = {}
+): Effect.Effect<PlayedEnd> =>
+  Effect.gen(function* () {
     const { provider } = yield* Scripted.make(scripts[script])
     let requests = 0
     const counting: Service = {
@@ -126,7 +155,11 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
     const { all, events, onEvent } = makeEventRecorder()
     const warnings: Array<string> = []
     let notes = 0
-    const handlers = toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++notes}`), refuse: () => Effect.fail("refused"), break: () => Effect.die(new Error("a fault")) })
+    const handlers = toolkit.toLayer({
+      note: () => Effect.sync(() => `noted ${++notes}`),
+      refuse: () => Effect.fail("refused"),
+      break: () => Effect.die(new Error("a fault"))
+    })
     const layer = runtime({
       provider: Layer.succeed(Provider, counting),
       tools: [Toolset.make("notes", toolkit, handlers)],
@@ -143,9 +176,13 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
       yield* Fiber.interrupt(fiber)
     }
     const exit = yield* Fiber.await(fiber)
-    const failures = Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => reason._tag === "Fail" ? [reason.error] : []) : []
+    const failures = Exit.isFailure(exit)
+      ? exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : []))
+      : []
     return {
-      exit: Exit.isSuccess(exit) ? exit.value.exit : exit.cause.reasons.map((reason) => reason._tag === "Fail" ? readTag(reason.error) : reason._tag).join(),
+      exit: Exit.isSuccess(exit)
+        ? exit.value.exit
+        : exit.cause.reasons.map((reason) => (reason._tag === "Fail" ? readTag(reason.error) : reason._tag)).join(),
       failure: failures[0],
       isDefect: Exit.isFailure(exit) && Cause.hasDies(exit.cause),
       isInterrupted: Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause),
@@ -160,7 +197,7 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
 
 /** Moves the time of `TestClock` on until an effect has ended, with turns of the event loop in between. */
 export const advanceClockUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
     while (fiber.pollUnsafe() === undefined) {
       yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve)))
@@ -171,7 +208,11 @@ export const advanceClockUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>): 
 
 /** A store in memory whose operation of this name fails each time, as one with a full disk does. */
 export const makeFailingStore = (operation: "append" | "create" | "begin" | "messages"): NonNullable<Parts["store"]> =>
-  Layer.effect(SessionStore.SessionStore, Effect.map(SessionStore.SessionStore, (inner) => {
-    const failOperation = () => Effect.fail(new SessionStoreError({ operation, message: "the disk is full: make room and try again" }))
-    return SessionStore.SessionStore.of({ ...inner, [operation]: failOperation })
-  })).pipe(Layer.provideMerge(SessionStore.layerMemory))
+  Layer.effect(
+    SessionStore.SessionStore,
+    Effect.map(SessionStore.SessionStore, (inner) => {
+      const failOperation = () =>
+        Effect.fail(new SessionStoreError({ operation, message: "the disk is full: make room and try again" }))
+      return SessionStore.SessionStore.of({ ...inner, [operation]: failOperation })
+    })
+  ).pipe(Layer.provideMerge(SessionStore.layerMemory))

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A command line is compared with the script in order; the first that fits answers. Text fits the same line, or the one inside of
- * `sh -c`; an expression fits where it matches. A command that nothing fits ends with 127, as one that is not there. What was run is
- * in {@link Commands}.
+ * A command line is compared with the script in order; the first that fits answers. Text fits the same line, or the one
+ * inside of `sh -c`; an expression fits where it matches. A command that nothing fits ends with 127, as one that is not
+ * there. What was run is in {@link Commands}.
  *
  * **Example** (A command for the tool `terminal`)
  *
@@ -57,7 +57,9 @@ export interface CommandRun {
 }
 
 /** The commands so far, in the order of their starts. */
-export class Commands extends Context.Service<Commands, Effect.Effect<ReadonlyArray<CommandRun>>>()("hermes-effect/testing/Commands") {}
+export class Commands extends Context.Service<Commands, Effect.Effect<ReadonlyArray<CommandRun>>>()(
+  "hermes-effect/testing/Commands"
+) {}
 
 /** Files and commands of an environment; none when absent. */
 export interface Options {
@@ -66,14 +68,19 @@ export interface Options {
 }
 
 const formatLine = (command: ChildProcess.StandardCommand): string =>
-  [command.command, ...command.args.map((word) => Redacted.isRedacted(word) ? String(Redacted.value(word)) : String(word))].join(" ")
+  [
+    command.command,
+    ...command.args.map((word) => (Redacted.isRedacted(word) ? String(Redacted.value(word)) : String(word)))
+  ].join(" ")
 
 const isMatch = (line: string, pattern: string | RegExp): boolean => {
   const inner = / -l?c (.*)$/s.exec(line)?.[1]
-  return [line, ...(inner === undefined ? [] : [inner])].some((one) => typeof pattern === "string" ? one === pattern : pattern.test(one))
+  return [line, ...(inner === undefined ? [] : [inner])].some((one) =>
+    typeof pattern === "string" ? one === pattern : pattern.test(one)
+  )
 }
 
-const encodeText = (text: string) => text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text))
+const encodeText = (text: string) => (text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text)))
 
 /** Starts the commands of a script, and tells of each. */
 export const makeSpawner = (
@@ -82,14 +89,21 @@ export const makeSpawner = (
 ): ChildProcessSpawner.ChildProcessSpawner["Service"] => {
   let processes = 0
   const startCommand = (command: ChildProcess.Command): Effect.Effect<ChildProcessSpawner.ChildProcessHandle> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       if (command._tag === "PipedCommand") yield* startCommand(command.left)
       const own = command._tag === "PipedCommand" ? command.right : command
       if (own._tag === "PipedCommand") return yield* startCommand(own)
       const line = formatLine(own)
       onRun({ line, directory: own.options.cwd })
-      const { code = 0, err = "", hangs = false, out = "" } = commands.find((one) => isMatch(line, one.line)) ??
-        { code: 127, err: `${own.command}: not in the script of this test\n` }
+      const {
+        code = 0,
+        err = "",
+        hangs = false,
+        out = ""
+      } = commands.find((one) => isMatch(line, one.line)) ?? {
+        code: 127,
+        err: `${own.command}: not in the script of this test\n`
+      }
       const ended = yield* Deferred.make<number>()
       if (!hangs) yield* Deferred.succeed(ended, code)
       const holdUntilEnd = <A>(stream: Stream.Stream<A>): Stream.Stream<A> =>
@@ -109,26 +123,36 @@ export const makeSpawner = (
       })
     })
   return ChildProcessSpawner.make((command) =>
-    Effect.acquireRelease(startCommand(command), (handle) => Effect.ignore(handle.kill())))
+    Effect.acquireRelease(startCommand(command), (handle) => Effect.ignore(handle.kill()))
+  )
 }
 
 /** An environment of a test, and what was run in it. */
-export const layer = ({ commands = [], files: contents = {} }: Options = {}): Layer.Layer<CommandEnvironment | Commands> =>
-  Layer.effectContext(Effect.map(MemoryFiles.make(contents), (files) => {
-    const ran: Array<CommandRun> = []
-    const own = makeSpawner(commands, (one) => void ran.push(one))
-    const environment: Service = {
-      ...onThisMachine,
-      name: "local",
-      isConfined: false,
-      description: undefined,
-      reach: "none",
-      explain: () => undefined,
-      forward: PortForward.toLocalAddress,
-      trees: { place: "here", spawner: own, files },
-      spawner: own,
-      outside: undefined,
-      files
-    }
-    return Context.make(CommandEnvironment, environment).pipe(Context.add(Commands, Effect.sync(() => [...ran])))
-  }))
+export const layer = ({ commands = [], files: contents = {} }: Options = {}): Layer.Layer<
+  CommandEnvironment | Commands
+> =>
+  Layer.effectContext(
+    Effect.map(MemoryFiles.make(contents), (files) => {
+      const ran: Array<CommandRun> = []
+      const own = makeSpawner(commands, (one) => void ran.push(one))
+      const environment: Service = {
+        ...onThisMachine,
+        name: "local",
+        isConfined: false,
+        description: undefined,
+        reach: "none",
+        explain: () => undefined,
+        forward: PortForward.toLocalAddress,
+        trees: { place: "here", spawner: own, files },
+        spawner: own,
+        outside: undefined,
+        files
+      }
+      return Context.make(CommandEnvironment, environment).pipe(
+        Context.add(
+          Commands,
+          Effect.sync(() => [...ran])
+        )
+      )
+    })
+  )

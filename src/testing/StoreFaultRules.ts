@@ -1,11 +1,11 @@
 /**
- * Rules of a session store whose medium fails: a full disk, a connection that is gone. Failures are typed, nothing that was written is lost, and
- * a session goes on when the medium works again.
+ * Rules of a session store whose medium fails: a full disk, a connection that is gone. Failures are typed, nothing that
+ * was written is lost, and a session goes on when the medium works again.
  *
  * **Details**
  *
- * The subject is a store with two switches: `breaks` makes it impossible to write messages, `mends` makes it possible again. Other writes and
- * reads may fail meanwhile or not; where they fail, they fail with `SessionStoreError`.
+ * The subject is a store with two switches: `breaks` makes it impossible to write messages, `mends` makes it possible
+ * again. Other writes and reads may fail meanwhile or not; where they fail, they fail with `SessionStoreError`.
  *
  * **Example** (The rules of a store over a medium that fails)
  *
@@ -76,7 +76,7 @@ const messages = [makeUserMessage("one"), makeAssistantMessage("two"), makeUserM
 
 /** A session with messages in a store that is broken then. */
 const writeThenBreak = ({ breaks, store }: TestedStore) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     yield* store.create(makeNewSession(a, { title: "Kept" }))
     yield* store.append(a, messages)
     yield* breaks
@@ -86,7 +86,10 @@ const writeThenBreak = ({ breaks, store }: TestedStore) =>
 const checkTyped = (operation: string, exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-  Check.holds(error instanceof SessionStoreError || error instanceof SessionNotFound, `${operation} should fail with SessionStoreError, and came to ${Cause.pretty(exit.cause)}`)
+  Check.holds(
+    error instanceof SessionStoreError || error instanceof SessionNotFound,
+    `${operation} should fail with SessionStoreError, and came to ${Cause.pretty(exit.cause)}`
+  )
   Check.holds(error instanceof Error && error.message.trim() !== "", `${operation} should say what failed`)
 }
 
@@ -96,17 +99,28 @@ const checkAppendFails = (store: Service) =>
     checkTyped("append", exit)
   })
 
-const continuation = { id: b, provider: "test", model: "m", systemPrompt: "", messages: [makeUserMessage("note")], endReason: "text_response" }
+const continuation = {
+  id: b,
+  provider: "test",
+  model: "m",
+  systemPrompt: "",
+  messages: [makeUserMessage("note")],
+  endReason: "text_response"
+}
 
 const runThroughFault = ({ breaks, mends, search, store }: TestedStore) =>
-  Effect.gen(function*() {
-    const { provider } = yield* Scripted.make([Scripted.complete("First."), Scripted.complete("Second."), Scripted.complete("Third.")])
+  Effect.gen(function* () {
+    const { provider } = yield* Scripted.make([
+      Scripted.complete("First."),
+      Scripted.complete("Second."),
+      Scripted.complete("Third.")
+    ])
     const layer = Runtime.layer({
       provider: Layer.succeed(Provider, provider),
       store: Layer.succeed(SessionStore, store).pipe(Layer.merge(Layer.succeed(SessionSearch, search)))
     })
     const runPrompt = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: a }))
-    return yield* Effect.gen(function*() {
+    return yield* Effect.gen(function* () {
       const first = yield* runPrompt("Begin.")
       yield* breaks
       const second = yield* runPrompt("Fail.")
@@ -120,83 +134,121 @@ interface Body {
 }
 
 const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
-  ["while it fails", "messages are refused with SessionStoreError", (tested) => Effect.andThen(writeThenBreak(tested), checkAppendFails(tested.store))],
-  ["while it fails", "every operation succeeds, or fails with SessionStoreError", (tested) =>
-    Effect.gen(function*() {
-      const { search, store } = tested
-      yield* writeThenBreak(tested)
-      const operations: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
-        create: store.create(makeNewSession(b)),
-        begin: store.begin(a, ["c1"]),
-        begun: store.begun(a),
-        recordUsage: store.recordUsage(a, { provider: "p", model: "m", usage: Usage.zero, cost: { usd: 0, status: "included", source: "none" } }),
-        rename: store.rename(a, "Other"),
-        get: store.get(a),
-        messages: store.messages(a),
-        list: store.list(),
-        newest: store.newest(a),
-        resolve: store.resolve("a"),
-        usageByModel: store.usageByModel(a),
-        end: store.end(a, "text_response"),
-        search: search.search("one"),
-        acquire: Effect.scoped(store.acquire(b)),
-        continueIn: store.continueIn(a, continuation),
-        remove: store.remove(b)
-      }
-      for (const [name, operation] of Object.entries(operations)) checkTyped(name, yield* Effect.exit(operation))
-    })],
-  ["afterwards", "everything is there that was written, and nothing of what was refused", (tested) =>
-    Effect.gen(function*() {
-      const { mends, store } = tested
-      yield* writeThenBreak(tested)
-      yield* checkAppendFails(store)
-      yield* mends
-      Check.equals(yield* store.messages(a), messages)
-      Check.hasFields(Option.getOrThrow(yield* store.get(a)), { title: "Kept", messageCount: messages.length })
-    })],
-  ["afterwards", "messages can be written again, behind those that are there", (tested) =>
-    Effect.gen(function*() {
-      const { mends, store } = tested
-      yield* writeThenBreak(tested)
-      yield* checkAppendFails(store)
-      yield* mends
-      Check.equals(yield* store.append(a, [makeUserMessage("four")]), messages.length)
-      Check.equals(yield* store.messages(a), [...messages, makeUserMessage("four")])
-    })],
-  ["afterwards", "a continuation that was refused has left the session as it was", (tested) =>
-    Effect.gen(function*() {
-      const { mends, store } = tested
-      yield* writeThenBreak(tested)
-      checkTyped("continueIn", yield* Effect.exit(store.continueIn(a, continuation)))
-      yield* mends
-      Check.equals(yield* store.newest(a), a)
-      Check.equals(yield* store.get(b), Option.none())
-      Check.hasFields(Option.getOrThrow(yield* store.get(a)), { endReason: undefined })
-    })],
-  ["interruption", "leaves all messages of a batch, or none", ({ store }) =>
-    Effect.gen(function*() {
-      yield* store.create(makeNewSession(a))
-      const batch = Array.from({ length: 50 }, (_, at) => makeUserMessage(String(at)))
-      for (let turns = 0; turns < 5; turns++) {
-        const before = (yield* store.messages(a)).length
-        const fiber = yield* Effect.forkChild(store.append(a, batch))
-        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
-        yield* Fiber.interrupt(fiber)
-        const added = (yield* store.messages(a)).length - before
-        Check.holds(added === 0 || added === batch.length, `${added} messages of ${batch.length} are there`)
-      }
-    })],
-  ["runs", "fail with SessionStoreError while it fails, and their session goes on afterwards", (tested) =>
-    Effect.gen(function*() {
-      const { first, second, third } = yield* runThroughFault(tested)
-      Check.holds(Exit.isSuccess(first) && Exit.isSuccess(third), "runs should succeed while messages can be written")
-      const error = Option.getOrUndefined(Exit.findErrorOption(second))
-      Check.holds(error instanceof SessionStoreError, `a run whose messages cannot be written should fail with SessionStoreError, and came to ${Exit.isSuccess(second) ? second.value.exit : Cause.pretty(second.cause)}`)
-      const kept = yield* tested.store.messages(a)
-      Check.equals(Conversation.closeOpenCalls(kept), kept)
-      Check.equals(kept.at(-1)?.role, "assistant")
-    })]
+  [
+    "while it fails",
+    "messages are refused with SessionStoreError",
+    (tested) => Effect.andThen(writeThenBreak(tested), checkAppendFails(tested.store))
+  ],
+  [
+    "while it fails",
+    "every operation succeeds, or fails with SessionStoreError",
+    (tested) =>
+      Effect.gen(function* () {
+        const { search, store } = tested
+        yield* writeThenBreak(tested)
+        const operations: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+          create: store.create(makeNewSession(b)),
+          begin: store.begin(a, ["c1"]),
+          begun: store.begun(a),
+          recordUsage: store.recordUsage(a, {
+            provider: "p",
+            model: "m",
+            usage: Usage.zero,
+            cost: { usd: 0, status: "included", source: "none" }
+          }),
+          rename: store.rename(a, "Other"),
+          get: store.get(a),
+          messages: store.messages(a),
+          list: store.list(),
+          newest: store.newest(a),
+          resolve: store.resolve("a"),
+          usageByModel: store.usageByModel(a),
+          end: store.end(a, "text_response"),
+          search: search.search("one"),
+          acquire: Effect.scoped(store.acquire(b)),
+          continueIn: store.continueIn(a, continuation),
+          remove: store.remove(b)
+        }
+        for (const [name, operation] of Object.entries(operations)) checkTyped(name, yield* Effect.exit(operation))
+      })
+  ],
+  [
+    "afterwards",
+    "everything is there that was written, and nothing of what was refused",
+    (tested) =>
+      Effect.gen(function* () {
+        const { mends, store } = tested
+        yield* writeThenBreak(tested)
+        yield* checkAppendFails(store)
+        yield* mends
+        Check.equals(yield* store.messages(a), messages)
+        Check.hasFields(Option.getOrThrow(yield* store.get(a)), { title: "Kept", messageCount: messages.length })
+      })
+  ],
+  [
+    "afterwards",
+    "messages can be written again, behind those that are there",
+    (tested) =>
+      Effect.gen(function* () {
+        const { mends, store } = tested
+        yield* writeThenBreak(tested)
+        yield* checkAppendFails(store)
+        yield* mends
+        Check.equals(yield* store.append(a, [makeUserMessage("four")]), messages.length)
+        Check.equals(yield* store.messages(a), [...messages, makeUserMessage("four")])
+      })
+  ],
+  [
+    "afterwards",
+    "a continuation that was refused has left the session as it was",
+    (tested) =>
+      Effect.gen(function* () {
+        const { mends, store } = tested
+        yield* writeThenBreak(tested)
+        checkTyped("continueIn", yield* Effect.exit(store.continueIn(a, continuation)))
+        yield* mends
+        Check.equals(yield* store.newest(a), a)
+        Check.equals(yield* store.get(b), Option.none())
+        Check.hasFields(Option.getOrThrow(yield* store.get(a)), { endReason: undefined })
+      })
+  ],
+  [
+    "interruption",
+    "leaves all messages of a batch, or none",
+    ({ store }) =>
+      Effect.gen(function* () {
+        yield* store.create(makeNewSession(a))
+        const batch = Array.from({ length: 50 }, (_, at) => makeUserMessage(String(at)))
+        for (let turns = 0; turns < 5; turns++) {
+          const before = (yield* store.messages(a)).length
+          const fiber = yield* Effect.forkChild(store.append(a, batch))
+          for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+          yield* Fiber.interrupt(fiber)
+          const added = (yield* store.messages(a)).length - before
+          Check.holds(added === 0 || added === batch.length, `${added} messages of ${batch.length} are there`)
+        }
+      })
+  ],
+  [
+    "runs",
+    "fail with SessionStoreError while it fails, and their session goes on afterwards",
+    (tested) =>
+      Effect.gen(function* () {
+        const { first, second, third } = yield* runThroughFault(tested)
+        Check.holds(Exit.isSuccess(first) && Exit.isSuccess(third), "runs should succeed while messages can be written")
+        const error = Option.getOrUndefined(Exit.findErrorOption(second))
+        Check.holds(
+          error instanceof SessionStoreError,
+          `a run whose messages cannot be written should fail with SessionStoreError, and came to ${Exit.isSuccess(second) ? second.value.exit : Cause.pretty(second.cause)}`
+        )
+        const kept = yield* tested.store.messages(a)
+        Check.equals(Conversation.closeOpenCalls(kept), kept)
+        Check.equals(kept.at(-1)?.role, "assistant")
+      })
+  ]
 ]
 
 /** The rules. */
-export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) => Conformance.makeRule(about, name, Subject.use(body)))
+export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) =>
+  Conformance.makeRule(about, name, Subject.use(body))
+)

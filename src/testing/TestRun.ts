@@ -1,5 +1,6 @@
 /**
- * Parts around a run in a test: recorders of its events and of its hooks, and a clock and ids that are the same each time.
+ * Parts around a run in a test: recorders of its events and of its hooks, and a clock and ids that are the same each
+ * time.
  *
  * **Example** (Events of a run)
  *
@@ -46,7 +47,10 @@ export const makeEventRecorder = (): EventRecorder => {
     onEvent: (more) => Effect.sync(() => void seen.push(...more)),
     events,
     all: () => [...seen],
-    text: () => events("TextDelta").map(({ text }) => text).join("")
+    text: () =>
+      events("TextDelta")
+        .map(({ text }) => text)
+        .join("")
   }
 }
 
@@ -68,8 +72,14 @@ export interface HookRecorder {
 /** A recorder of these hooks; of all that there are when absent. Those that may answer say nothing. */
 export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
   const seen: Array<RecordedHook> = []
-  const hooks = only.map((name) => fromPlain(name, (event): void => void seen.push({ name, payload: { ...event } }), { label: `recorder of ${name}` }))
-  return { hooks, told: () => [...seen], payloads: (name) => seen.filter((one) => one.name === name).map(({ payload }) => payload) }
+  const hooks = only.map((name) =>
+    fromPlain(name, (event): void => void seen.push({ name, payload: { ...event } }), { label: `recorder of ${name}` })
+  )
+  return {
+    hooks,
+    told: () => [...seen],
+    payloads: (name) => seen.filter((one) => one.name === name).map(({ payload }) => payload)
+  }
 }
 
 /** Time and chance of a run. */
@@ -81,8 +91,11 @@ export interface Surroundings {
 }
 
 /**
- * Runs an effect at a fixed instant with fixed chance. Ids of turns, calls and attempts are the same each time; the id of a session too,
- * unless this process has given it to another session, so name the session where its id matters.
+ * Runs an effect at a fixed instant with fixed chance. Ids of turns, calls and attempts are the same each time; the id
+ * of a session too, unless this process has given it to another session, so name the session where its id matters.
  */
-export const runRepeatably = <A, E, R>(effect: Effect.Effect<A, E, R>, { at = 0, seed = "hermes" }: Surroundings = {}): Effect.Effect<A, E, R> =>
+export const runRepeatably = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  { at = 0, seed = "hermes" }: Surroundings = {}
+): Effect.Effect<A, E, R> =>
   Effect.provide(Effect.andThen(TestClock.setTime(at), Random.withSeed(effect, seed)), TestClock.layer())

@@ -1,12 +1,13 @@
 /**
- * Rules of one wrapper of model calls or tool calls whose own work fails: the table of failures, row by row. A rule makes the wrapper fail
- * before `next`, after it or in its `onPart`, and looks at what becomes of the run.
+ * Rules of one wrapper of model calls or tool calls whose own work fails: the table of failures, row by row. A rule
+ * makes the wrapper fail before `next`, after it or in its `onPart`, and looks at what becomes of the run.
  *
  * **Details**
  *
- * The subject makes a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by {@link Faults}: `before` and
- * `after` stand for what it does around `next`, `part` for what it does in `onPart`. They do nothing, die, hang or are interrupted, as the
- * rule wants it. A place that the wrapper has (`places`) and never comes to breaks a rule.
+ * The subject makes a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by
+ * {@link Faults}: `before` and `after` stand for what it does around `next`, `part` for what it does in `onPart`. They
+ * do nothing, die, hang or are interrupted, as the rule wants it. A place that the wrapper has (`places`) and never
+ * comes to breaks a rule.
  *
  * | the wrapper | open | closed |
  * | --- | --- | --- |
@@ -21,8 +22,8 @@
  *
  * **Gotchas**
  *
- * Give the runtime all parts of a rule (`{ ...parts, middleware: [mine] }`), and no other middleware. A rule about `"closed"` is left to
- * wrappers that offer it (`policies`).
+ * Give the runtime all parts of a rule (`{ ...parts, middleware: [mine] }`), and no other middleware. A rule about
+ * `"closed"` is left to wrappers that offer it (`policies`).
  *
  * **Example** (The rules of a wrapper that writes an audit log)
  *
@@ -119,8 +120,11 @@ interface Plan extends PlayOptions {
 }
 
 /** Plays a script with one place that fails, and tells how often each was visited. */
-const playWithFault = ({ runtime }: TestedWrapper, { fault = "dies", interruptsRun = false, onFailure = "open", place, script, spared = 0, ...played }: Plan) =>
-  Effect.gen(function*() {
+const playWithFault = (
+  { runtime }: TestedWrapper,
+  { fault = "dies", interruptsRun = false, onFailure = "open", place, script, spared = 0, ...played }: Plan
+) =>
+  Effect.gen(function* () {
     const reached = yield* Deferred.make<void>()
     const visits: Record<WrapperPlace, number> = { before: 0, after: 0, part: 0 }
     const visitPlace = (one: WrapperPlace) =>
@@ -129,28 +133,53 @@ const playWithFault = ({ runtime }: TestedWrapper, { fault = "dies", interruptsR
         if (one !== place || visits[one] <= spared) return Effect.void
         return Effect.andThen(Deferred.succeed(reached, undefined), faults[fault])
       })
-    const faulty: Faults = { before: visitPlace("before"), after: visitPlace("after"), part: visitPlace("part"), onFailure }
-    const end = yield* play((parts) => runtime(parts, faulty), script, { ...played, ...(interruptsRun ? { interruptedAt: Deferred.await(reached) } : {}) })
+    const faulty: Faults = {
+      before: visitPlace("before"),
+      after: visitPlace("after"),
+      part: visitPlace("part"),
+      onFailure
+    }
+    const end = yield* play((parts) => runtime(parts, faulty), script, {
+      ...played,
+      ...(interruptsRun ? { interruptedAt: Deferred.await(reached) } : {})
+    })
     return { end, visits }
   })
 
-const playWithoutWrapper = (script: Script, played: PlayOptions = {}) => play((parts) => Runtime.layer(parts), script, played)
+const playWithoutWrapper = (script: Script, played: PlayOptions = {}) =>
+  play((parts) => Runtime.layer(parts), script, played)
 
-const selectGoodScript = ({ wraps }: TestedWrapper): Script => wraps === "model" ? "answer" : "tool"
-const selectFailingScripts = ({ wraps }: TestedWrapper): ReadonlyArray<Script> => wraps === "model" ? ["failed model", "failed model in its text"] : ["failed tool", "tool with a fault"]
+const selectGoodScript = ({ wraps }: TestedWrapper): Script => (wraps === "model" ? "answer" : "tool")
+const selectFailingScripts = ({ wraps }: TestedWrapper): ReadonlyArray<Script> =>
+  wraps === "model" ? ["failed model", "failed model in its text"] : ["failed tool", "tool with a fault"]
 
 /** The end of a run, apart from its warnings. */
-const selectOutcome = ({ exit, isDefect, isInterrupted, notes, requests, results, text }: PlayedEnd) => ({ exit, isDefect, isInterrupted, notes, requests, results, text })
+const selectOutcome = ({ exit, isDefect, isInterrupted, notes, requests, results, text }: PlayedEnd) => ({
+  exit,
+  isDefect,
+  isInterrupted,
+  notes,
+  requests,
+  results,
+  text
+})
 
-const hasPlace = ({ places = ["before", "after"] }: TestedWrapper, place: WrapperPlace): boolean => places.includes(place)
+const hasPlace = ({ places = ["before", "after"] }: TestedWrapper, place: WrapperPlace): boolean =>
+  places.includes(place)
 
 const checkWarned = ({ warnings }: PlayedEnd, name: string): void =>
-  Check.holds(warnings.some((line) => line.includes(`"${name}"`) && line.includes("failed")), `a warning should name ${name}: ${warnings.join("; ")}`)
+  Check.holds(
+    warnings.some((line) => line.includes(`"${name}"`) && line.includes("failed")),
+    `a warning should name ${name}: ${warnings.join("; ")}`
+  )
 
 /** The run fails with the wrapper's failure, or the model is told of it. */
 const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   if (wraps === "model") {
-    Check.holds(end.failure instanceof MiddlewareFailure && end.failure.middleware === name, `the run should fail with MiddlewareFailure of ${name}, and came to ${end.exit}`)
+    Check.holds(
+      end.failure instanceof MiddlewareFailure && end.failure.middleware === name,
+      `the run should fail with MiddlewareFailure of ${name}, and came to ${end.exit}`
+    )
     return
   }
   const [result] = end.results
@@ -160,21 +189,32 @@ const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
 
 /** The wrapper fails at a place, and the run comes to what it comes to without it. */
 const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
-  Effect.fnUntraced(function*(tested: TestedWrapper) {
+  Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place)) return
     const script = selectGoodScript(tested)
     const { end, visits } = yield* playWithFault(tested, { ...plan, script, place })
-    Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
+    Check.holds(
+      visits[place] > 0,
+      `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`
+    )
     Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper(script)))
     checkWarned(end, tested.name)
   })
 
 /** The wrapper fails at a place, and the call fails with it. */
 const checkFailsClosed = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
-  Effect.fnUntraced(function*(tested: TestedWrapper) {
+  Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place) || tested.policies?.includes("closed") !== true) return
-    const { end, visits } = yield* playWithFault(tested, { ...plan, script: selectGoodScript(tested), place, onFailure: "closed" })
-    Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
+    const { end, visits } = yield* playWithFault(tested, {
+      ...plan,
+      script: selectGoodScript(tested),
+      place,
+      onFailure: "closed"
+    })
+    Check.holds(
+      visits[place] > 0,
+      `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`
+    )
     checkClosed(end, tested)
     Check.holds(end.notes <= 1 && end.requests <= 2, "nothing should run twice")
     if (place === "part") Check.equals(end.shown, "", "text of an answer that is refused should be taken back")
@@ -184,80 +224,179 @@ interface Body {
   (tested: TestedWrapper): Effect.Effect<void, unknown>
 }
 
-const defineRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> => Conformance.makeRule(about, name, Subject.use(body))
+const defineRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
+  Conformance.makeRule(about, name, Subject.use(body))
 
 /** A rule in which deadlines pass at once. */
 const defineTimedRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
-  Conformance.makeTimedRule(about, name, Subject.use((tested) => advanceClockUntilDone(body(tested))))
+  Conformance.makeTimedRule(
+    about,
+    name,
+    Subject.use((tested) => advanceClockUntilDone(body(tested)))
+  )
 
 /** The rules. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
-  defineRule("no fault", "comes to its places, and is not reported to have failed", Effect.fnUntraced(function*(tested) {
-    const { end, visits } = yield* playWithFault(tested, { script: selectGoodScript(tested) })
-    for (const place of tested.places ?? ["before", "after"]) Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
-    Check.equals(end.warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), [])
-  })),
-  defineRule("no fault", "the failure of a call stays that failure", Effect.fnUntraced(function*(tested) {
-    for (const script of selectFailingScripts(tested)) Check.equals(selectOutcome((yield* playWithFault(tested, { script })).end), selectOutcome(yield* playWithoutWrapper(script)), script)
-  })),
-  defineTimedRule("no fault", "a failure that may pass is retried", Effect.fnUntraced(function*(tested) {
-    if (tested.wraps === "tool") return
-    const played = { maxAttempts: 2 }
-    Check.equals(selectOutcome((yield* playWithFault(tested, { script: "model that fails once", ...played })).end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
-  })),
-  defineRule("before next", "fails open: the call goes on without it, with a warning", checkStaysOpen("before")),
-  defineRule("before next", "interrupts itself: that is its failure, and not the run's interruption", checkStaysOpen("before", { fault: "interrupts itself" })),
-  defineTimedRule("before next", "hangs: its deadline ends it, and the call goes on without it", checkStaysOpen("before", { fault: "hangs" })),
-  defineRule("before next", "fails closed: the call fails with its name, and nothing below runs", Effect.fnUntraced(function*(tested) {
-    yield* checkFailsClosed("before")(tested)
-    if (!hasPlace(tested, "before") || tested.policies?.includes("closed") !== true) return
-    const { end } = yield* playWithFault(tested, { script: selectGoodScript(tested), place: "before", onFailure: "closed" })
-    Check.equals(tested.wraps === "model" ? end.requests : end.notes, 0, "what lies below should not run")
-  })),
-  defineRule("after next succeeded", "fails open: the value from below stands and nothing runs twice, with a warning", checkStaysOpen("after")),
-  defineRule("after next succeeded", "interrupts itself: that is its failure, and not the run's interruption", checkStaysOpen("after", { fault: "interrupts itself" })),
-  defineTimedRule("after next succeeded", "hangs: its deadline ends it, and the value from below stands", checkStaysOpen("after", { fault: "hangs" })),
-  defineRule("after next succeeded", "fails closed: the call fails with its name", checkFailsClosed("after")),
-  defineRule("after next failed", "fails open: the failure from below stands", Effect.fnUntraced(function*(tested) {
-    if (!hasPlace(tested, "after")) return
-    for (const script of selectFailingScripts(tested)) {
-      const { end } = yield* playWithFault(tested, { script, place: "after" })
-      Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper(script)), script)
-    }
-  })),
-  defineTimedRule("after next failed", "fails open: a failure that may pass is retried all the same", Effect.fnUntraced(function*(tested) {
-    if (!hasPlace(tested, "after") || tested.wraps === "tool") return
-    const played = { maxAttempts: 2 }
-    const { end } = yield* playWithFault(tested, { script: "model that fails once", place: "after", ...played })
-    Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
-  })),
-  defineRule("after next failed", "fails closed: the call fails with its name where it came to that", Effect.fnUntraced(function*(tested) {
-    if (!hasPlace(tested, "after") || tested.policies?.includes("closed") !== true) return
-    for (const script of selectFailingScripts(tested)) {
-      const { end, visits } = yield* playWithFault(tested, { script, place: "after", onFailure: "closed" })
-      if (visits.after > 0) checkClosed(end, tested)
-    }
-  })),
-  ...[0, 1].map((spared) =>
-    defineRule("in onPart", `fails open ${spared === 0 ? "at once" : "half-way"}: the text that is shown is kept, or its end is said`, Effect.fnUntraced(function*(tested) {
-      if (!hasPlace(tested, "part")) return
-      const script = selectGoodScript(tested)
-      const { end, visits } = yield* playWithFault(tested, { script, place: "part", spared })
-      Check.holds(visits.part > spared, "the wrapper never came to part: leave it out of places, or run faults.part there")
-      Check.equals(end.shown, end.text, "the text that is shown should be the text that is kept")
-      const { text } = yield* playWithoutWrapper(script)
-      Check.holds(end.exit === "content_filtered" || end.text === text, `${JSON.stringify(end.text)} is not the whole answer, and the run says ${end.exit}`)
-      checkWarned(end, tested.name)
-    }))
+  defineRule(
+    "no fault",
+    "comes to its places, and is not reported to have failed",
+    Effect.fnUntraced(function* (tested) {
+      const { end, visits } = yield* playWithFault(tested, { script: selectGoodScript(tested) })
+      for (const place of tested.places ?? ["before", "after"])
+        Check.holds(
+          visits[place] > 0,
+          `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`
+        )
+      Check.equals(
+        end.warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)),
+        []
+      )
+    })
   ),
-  defineRule("in onPart", "fails closed: the call fails with its name, and nothing stays shown", checkFailsClosed("part", { spared: 1 })),
+  defineRule(
+    "no fault",
+    "the failure of a call stays that failure",
+    Effect.fnUntraced(function* (tested) {
+      for (const script of selectFailingScripts(tested))
+        Check.equals(
+          selectOutcome((yield* playWithFault(tested, { script })).end),
+          selectOutcome(yield* playWithoutWrapper(script)),
+          script
+        )
+    })
+  ),
+  defineTimedRule(
+    "no fault",
+    "a failure that may pass is retried",
+    Effect.fnUntraced(function* (tested) {
+      if (tested.wraps === "tool") return
+      const played = { maxAttempts: 2 }
+      Check.equals(
+        selectOutcome((yield* playWithFault(tested, { script: "model that fails once", ...played })).end),
+        selectOutcome(yield* playWithoutWrapper("model that fails once", played))
+      )
+    })
+  ),
+  defineRule("before next", "fails open: the call goes on without it, with a warning", checkStaysOpen("before")),
+  defineRule(
+    "before next",
+    "interrupts itself: that is its failure, and not the run's interruption",
+    checkStaysOpen("before", { fault: "interrupts itself" })
+  ),
+  defineTimedRule(
+    "before next",
+    "hangs: its deadline ends it, and the call goes on without it",
+    checkStaysOpen("before", { fault: "hangs" })
+  ),
+  defineRule(
+    "before next",
+    "fails closed: the call fails with its name, and nothing below runs",
+    Effect.fnUntraced(function* (tested) {
+      yield* checkFailsClosed("before")(tested)
+      if (!hasPlace(tested, "before") || tested.policies?.includes("closed") !== true) return
+      const { end } = yield* playWithFault(tested, {
+        script: selectGoodScript(tested),
+        place: "before",
+        onFailure: "closed"
+      })
+      Check.equals(tested.wraps === "model" ? end.requests : end.notes, 0, "what lies below should not run")
+    })
+  ),
+  defineRule(
+    "after next succeeded",
+    "fails open: the value from below stands and nothing runs twice, with a warning",
+    checkStaysOpen("after")
+  ),
+  defineRule(
+    "after next succeeded",
+    "interrupts itself: that is its failure, and not the run's interruption",
+    checkStaysOpen("after", { fault: "interrupts itself" })
+  ),
+  defineTimedRule(
+    "after next succeeded",
+    "hangs: its deadline ends it, and the value from below stands",
+    checkStaysOpen("after", { fault: "hangs" })
+  ),
+  defineRule("after next succeeded", "fails closed: the call fails with its name", checkFailsClosed("after")),
+  defineRule(
+    "after next failed",
+    "fails open: the failure from below stands",
+    Effect.fnUntraced(function* (tested) {
+      if (!hasPlace(tested, "after")) return
+      for (const script of selectFailingScripts(tested)) {
+        const { end } = yield* playWithFault(tested, { script, place: "after" })
+        Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper(script)), script)
+      }
+    })
+  ),
+  defineTimedRule(
+    "after next failed",
+    "fails open: a failure that may pass is retried all the same",
+    Effect.fnUntraced(function* (tested) {
+      if (!hasPlace(tested, "after") || tested.wraps === "tool") return
+      const played = { maxAttempts: 2 }
+      const { end } = yield* playWithFault(tested, { script: "model that fails once", place: "after", ...played })
+      Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
+    })
+  ),
+  defineRule(
+    "after next failed",
+    "fails closed: the call fails with its name where it came to that",
+    Effect.fnUntraced(function* (tested) {
+      if (!hasPlace(tested, "after") || tested.policies?.includes("closed") !== true) return
+      for (const script of selectFailingScripts(tested)) {
+        const { end, visits } = yield* playWithFault(tested, { script, place: "after", onFailure: "closed" })
+        if (visits.after > 0) checkClosed(end, tested)
+      }
+    })
+  ),
+  ...[0, 1].map((spared) =>
+    defineRule(
+      "in onPart",
+      `fails open ${spared === 0 ? "at once" : "half-way"}: the text that is shown is kept, or its end is said`,
+      Effect.fnUntraced(function* (tested) {
+        if (!hasPlace(tested, "part")) return
+        const script = selectGoodScript(tested)
+        const { end, visits } = yield* playWithFault(tested, { script, place: "part", spared })
+        Check.holds(
+          visits.part > spared,
+          "the wrapper never came to part: leave it out of places, or run faults.part there"
+        )
+        Check.equals(end.shown, end.text, "the text that is shown should be the text that is kept")
+        const { text } = yield* playWithoutWrapper(script)
+        Check.holds(
+          end.exit === "content_filtered" || end.text === text,
+          `${JSON.stringify(end.text)} is not the whole answer, and the run says ${end.exit}`
+        )
+        checkWarned(end, tested.name)
+      })
+    )
+  ),
+  defineRule(
+    "in onPart",
+    "fails closed: the call fails with its name, and nothing stays shown",
+    checkFailsClosed("part", { spared: 1 })
+  ),
   ...(["before", "after"] as const).map((place) =>
-    defineRule("interruption", `of the run ${place === "before" ? "before" : "after"} next ends it: nothing else is asked`, Effect.fnUntraced(function*(tested) {
-      if (!hasPlace(tested, place)) return
-      const { end, visits } = yield* playWithFault(tested, { script: selectGoodScript(tested), place, fault: "hangs", interruptsRun: true })
-      const seen = { interrupted: end.isInterrupted, isDefect: end.isDefect, below: tested.wraps === "model" ? end.requests : end.notes }
-      Check.equals(seen, { interrupted: true, isDefect: false, below: place === "before" ? 0 : 1 })
-      Check.equals(visits[place], 1, "the wrapper should be called once")
-    }))
+    defineRule(
+      "interruption",
+      `of the run ${place === "before" ? "before" : "after"} next ends it: nothing else is asked`,
+      Effect.fnUntraced(function* (tested) {
+        if (!hasPlace(tested, place)) return
+        const { end, visits } = yield* playWithFault(tested, {
+          script: selectGoodScript(tested),
+          place,
+          fault: "hangs",
+          interruptsRun: true
+        })
+        const seen = {
+          interrupted: end.isInterrupted,
+          isDefect: end.isDefect,
+          below: tested.wraps === "model" ? end.requests : end.notes
+        }
+        Check.equals(seen, { interrupted: true, isDefect: false, below: place === "before" ? 0 : 1 })
+        Check.equals(visits[place], 1, "the wrapper should be called once")
+      })
+    )
   )
 ]

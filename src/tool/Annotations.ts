@@ -41,13 +41,15 @@ export class InputArguments extends Context.Service<InputArguments, ReadonlyArra
 ) {}
 
 /**
- * The tool itself says which of its calls need an approval, by `needsApproval` or because its commands are judged; that it
- * is destructive asks for none.
+ * The tool itself says which of its calls need an approval, by `needsApproval` or because its commands are judged; that
+ * it is destructive asks for none.
  */
 export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
 
 /** The server of the tool claims that it only reads, which does not count: the user did not trust the server. */
-export class ClaimedReadonly extends Context.Service<ClaimedReadonly, boolean>()("hermes-effect/tool/ClaimedReadonly") {}
+export class ClaimedReadonly extends Context.Service<ClaimedReadonly, boolean>()(
+  "hermes-effect/tool/ClaimedReadonly"
+) {}
 
 /** Advice for the user that keeps the tool from being asked about again; follows the reason of a question. */
 export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
@@ -58,11 +60,16 @@ export class Interactive extends Context.Service<Interactive, boolean>()("hermes
 /** Characters of a result that reach the model at most. */
 export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
 
-/** Longest time that a call of the tool may take; `Duration.infinity` for a tool that bounds itself. Five minutes when absent. */
+/**
+ * Longest time that a call of the tool may take; `Duration.infinity` for a tool that bounds itself. Five minutes when
+ * absent.
+ */
 export class Timeout extends Context.Service<Timeout, Duration.Input>()("hermes-effect/tool/Timeout") {}
 
 /** True when the tool can be used at the moment; one that cannot is not offered. */
-export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
+export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()(
+  "hermes-effect/tool/Available"
+) {}
 
 /** Facts that the runtime has about a tool; `undefined` where nothing is stated. */
 export interface ToolFacts {

@@ -1,21 +1,24 @@
 /**
- * Decides whether a tool call may run: by the floor, by what the operator denies and allows, by what was approved before,
- * and, where something dangerous is left, by asking.
+ * Decides whether a tool call may run: by the floor, by what the operator denies and allows, by what was approved
+ * before, and, where something dangerous is left, by asking.
  *
  * **Details**
  *
- * The order is fixed: hardline floor → operator's deny globs and `permissions.deny` → yolo or `approvals.mode: off` → `permissions.ask`
- * → allow-list and `permissions.allow` → detection → mode. Nothing lifts the floor, and yolo does not lift the globs and `permissions.deny`. What detection finds and nobody approved before is
- * asked: a model first when the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that
- * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
+ * The order is fixed: hardline floor → operator's deny globs and `permissions.deny` → yolo or `approvals.mode: off` →
+ * `permissions.ask` → allow-list and `permissions.allow` → detection → mode. Nothing lifts the floor, and yolo does not
+ * lift the globs and `permissions.deny`. What detection finds and nobody approved before is asked: a model first when
+ * the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that nobody understands is
+ * deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
- * An approval holds for what was asked about: one command line, one path, one host, one call of a tool with its arguments, or,
- * where the question offers it, for commands with the same prefix (`git push`); never for a kind of danger. `once` stores nothing, `session` holds for the session key, `always` is written as a rule of
- * `permissions.allow` where one stands for exactly that (the question names it), else as an entry of the allow-list; it is not
- * offered, and counts as `session`, when a finding may not be approved for good. The findings of the content scanner
- * (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
+ * An approval holds for what was asked about: one command line, one path, one host, one call of a tool with its
+ * arguments, or, where the question offers it, for commands with the same prefix (`git push`); never for a kind of
+ * danger. `once` stores nothing, `session` holds for the session key, `always` is written as a rule of
+ * `permissions.allow` where one stands for exactly that (the question names it), else as an entry of the allow-list; it
+ * is not offered, and counts as `session`, when a finding may not be approved for good. The findings of the content
+ * scanner (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
  *
- * A {@link Permit} holds for the arguments that were judged: whoever runs a call with others judges it again, all of it.
+ * A {@link Permit} holds for the arguments that were judged: whoever runs a call with others judges it again, all of
+ * it.
  *
  * **Example** (An application that decides)
  *
@@ -58,19 +61,25 @@ export type { Call, Mode, Options, Permit, Policy, Refusal, Request, Service } f
 /** The approvals of a runtime. */
 export class Approvals extends Context.Service<Approvals, Service>()("hermes-effect/tool/Approvals") {}
 
-/** Loads what judges. A runtime does so once, when its approvals are made; {@link makeUnattended} with the first call to be judged. */
+/**
+ * Loads what judges. A runtime does so once, when its approvals are made; {@link makeUnattended} with the first call to
+ * be judged.
+ */
 const order = Effect.promise(() => import("./approval/ApprovalOrder.ts"))
 
 /** Approvals by their options alone. */
 export const make = (options: Options): Effect.Effect<Service> => Effect.map(order, ({ make }) => make(options))
 
 /**
- * The approvals of an agent that was given none: nobody is asked, and what needs an approval does not run. A call that runs no command
- * and that nothing gives a reason to ask about needs no judge, so that an agent without such tools never loads one.
+ * The approvals of an agent that was given none: nobody is asked, and what needs an approval does not run. A call that
+ * runs no command and that nothing gives a reason to ask about needs no judge, so that an agent without such tools
+ * never loads one.
  */
 export const makeUnattended = (hooks: Options["hooks"]): Service => {
   let made: Service | undefined
-  const judging = Effect.suspend(() => made === undefined ? Effect.map(order, ({ make }) => made ??= make({ hooks })) : Effect.succeed(made))
+  const judging = Effect.suspend(() =>
+    made === undefined ? Effect.map(order, ({ make }) => (made ??= make({ hooks }))) : Effect.succeed(made)
+  )
   const canSkipJudge = ({ args, concerns = [], contained, runs, tool }: Call): boolean => {
     const { inputs, lines } = collectRunTexts(tool, args, runs)
     return made === undefined && contained !== true && concerns.length + lines.length + inputs.length === 0
@@ -81,7 +90,9 @@ export const makeUnattended = (hooks: Options["hooks"]): Service => {
       Effect.suspend(() => {
         if (!canSkipJudge(call)) return requestJudgement(call)
         const permit: Permit = { _tag: "Permit", call, by: "nothing found", choice: undefined }
-        return Effect.flatMap(PermissionMode.current, (mode) => mode === "plan" ? requestJudgement(call) : Effect.succeed(permit))
+        return Effect.flatMap(PermissionMode.current, (mode) =>
+          mode === "plan" ? requestJudgement(call) : Effect.succeed(permit)
+        )
       }),
     request: (request) => Effect.flatMap(judging, (service) => service.request(request)),
     setYolo: (session, on) => Effect.flatMap(judging, (service) => service.setYolo(session, on)),
@@ -91,13 +102,18 @@ export const makeUnattended = (hooks: Options["hooks"]): Service => {
 }
 
 const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never, Hooks> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ makeService }) => makeService(options)))
+  Layer.effect(
+    Approvals,
+    Effect.flatMap(order, ({ makeService }) => makeService(options))
+  )
 
 /** Nobody is asked: what needs an approval does not run. */
-export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy })
+export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
+  layerFromOptions({ policy })
 
 /** Nobody is asked: what is on the list runs, besides what needs no approval. */
-export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy: { allow } })
+export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> =>
+  layerFromOptions({ policy: { allow } })
 
 /** A function of the application is asked. */
 export const layerCallback = (
@@ -107,24 +123,43 @@ export const layerCallback = (
 
 /** A person at a terminal is asked. */
 export const layerPrompt = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalPrompt | Hooks> =>
-  Layer.unwrap(Effect.map(ApprovalPrompt, (prompt) => layerFromOptions({ policy, approver: makeTerminalApprover(prompt) })))
+  Layer.unwrap(
+    Effect.map(ApprovalPrompt, (prompt) => layerFromOptions({ policy, approver: makeTerminalApprover(prompt) }))
+  )
 
 /** A model is asked first; what it leaves open goes to the person at the terminal, if there is one. */
 export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalJudge | Hooks> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const judge = yield* ApprovalJudge
-    const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
-    return layerFromOptions({ policy: { ...policy, mode: "smart" }, judge, approver: prompt === undefined ? undefined : makeTerminalApprover(prompt) })
-  }))
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const judge = yield* ApprovalJudge
+      const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
+      return layerFromOptions({
+        policy: { ...policy, mode: "smart" },
+        judge,
+        approver: prompt === undefined ? undefined : makeTerminalApprover(prompt)
+      })
+    })
+  )
 
 /**
- * Somebody elsewhere is asked, by a message or on a page, who answers through the queue (`Approver.makePendingQueue`). Silence is deny
- * after the setting `approvals.gateway_timeout`, five minutes where there are no settings, unless queue or policy say
- * otherwise.
+ * Somebody elsewhere is asked, by a message or on a page, who answers through the queue (`Approver.makePendingQueue`).
+ * Silence is deny after the setting `approvals.gateway_timeout`, five minutes where there are no settings, unless queue
+ * or policy say otherwise.
  */
-export const layerPending = ({ approver }: PendingQueue, policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ fromQueue }) => fromQueue(approver, policy)))
+export const layerPending = (
+  { approver }: PendingQueue,
+  policy: Partial<Policy> = {}
+): Layer.Layer<Approvals, never, Hooks> =>
+  Layer.effect(
+    Approvals,
+    Effect.flatMap(order, ({ fromQueue }) => fromQueue(approver, policy))
+  )
 
 /** As the settings say; a prompt and a judge are used where they are provided. */
-export const layer = (options: { readonly yolo?: boolean | undefined } = {}): Layer.Layer<Approvals, never, Hooks | Settings> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ fromSettings }) => fromSettings(options)))
+export const layer = (
+  options: { readonly yolo?: boolean | undefined } = {}
+): Layer.Layer<Approvals, never, Hooks | Settings> =>
+  Layer.effect(
+    Approvals,
+    Effect.flatMap(order, ({ fromSettings }) => fromSettings(options))
+  )

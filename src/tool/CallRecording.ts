@@ -56,20 +56,39 @@ export const recordEnd = (
   })
 
 /** The record of the run that a batch belongs to; undefined where none is kept. */
-export const findRecording = ({ ids }: Pick<Prepare.CallEnvironment, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
+export const findRecording = (
+  { ids }: Pick<Prepare.CallEnvironment, "ids">,
+  parallel: boolean
+): Effect.Effect<Recording | undefined> =>
   Effect.withFiberSucceed((fiber) => {
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return undefined
     const { session_id, tool_call_id } = fiber.getRef(Correlation)
     // A child's run stands in the fiber of its parent's call, under another session.
-    return { recorder, parallel, parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id }
+    return {
+      recorder,
+      parallel,
+      parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id
+    }
   })
 
 /** Records the end of a call that is interrupted and that no result of the model's closes. */
-export const recordNestedInterrupt = (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
+export const recordNestedInterrupt =
+  (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
   <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
     if (recording?.parentCallId === undefined) return work
     const { parentCallId, recorder } = recording
-    return Effect.onInterrupt(work, () => Effect.sync(() =>
-      recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: true, durationMillis: 0, parentCallId })))
+    return Effect.onInterrupt(work, () =>
+      Effect.sync(() =>
+        recorder.write({
+          _tag: "CallEnded",
+          callId: id,
+          name,
+          status: "cancelled",
+          ran: true,
+          durationMillis: 0,
+          parentCallId
+        })
+      )
+    )
   }

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A file tool reports what it wrote ({@link report}). What a command or a script does is found by a snapshot of the working tree before and
- * after it ({@link observeCommand}), unless nobody keeps contents. Each change is a `FileChanged` of the call that is served. What a snapshot did
- * not look at is said once for a runtime.
+ * A file tool reports what it wrote ({@link report}). What a command or a script does is found by a snapshot of the
+ * working tree before and after it ({@link observeCommand}), unless nobody keeps contents. Each change is a
+ * `FileChanged` of the call that is served. What a snapshot did not look at is said once for a runtime.
  *
  * **Example** (An agent whose changes can be undone)
  *
@@ -43,10 +43,14 @@ export interface Sink {
 }
 
 /** The receiver of the call that is served; undefined where nobody is told. */
-export const ChangeSink = Context.Reference<Sink | undefined>("hermes-effect/tool/ChangeSink", { defaultValue: () => undefined })
+export const ChangeSink = Context.Reference<Sink | undefined>("hermes-effect/tool/ChangeSink", {
+  defaultValue: () => undefined
+})
 
 /** Snapshots of the working trees of commands; undefined where none are taken. */
-export const Snapshots = Context.Reference<TreeSnapshot.Service | undefined>("hermes-effect/tool/Snapshots", { defaultValue: () => undefined })
+export const Snapshots = Context.Reference<TreeSnapshot.Service | undefined>("hermes-effect/tool/Snapshots", {
+  defaultValue: () => undefined
+})
 
 /** A file before and after a change. */
 export interface FileWritten {
@@ -57,11 +61,16 @@ export interface FileWritten {
 }
 
 /** A regular file with its content. */
-export const toFileState = (content: Uint8Array | undefined, mode: number | undefined): TreeSnapshot.FileState | undefined =>
+export const toFileState = (
+  content: Uint8Array | undefined,
+  mode: number | undefined
+): TreeSnapshot.FileState | undefined =>
   content === undefined ? undefined : { type: "file", mode: (mode ?? 0o644) & 0o777, size: content.length, content }
 
 /** Hashes of files that were reported inside of an observed command, by their path. */
-const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effect/tool/Reported", { defaultValue: () => undefined })
+const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effect/tool/Reported", {
+  defaultValue: () => undefined
+})
 
 const gone = "gone"
 const decoder = new TextDecoder("utf-8", { fatal: true })
@@ -77,32 +86,47 @@ const readStateText = (state: TreeSnapshot.FileState | undefined): FileChange.Co
   }
 }
 
-const hashState = ({ content }: TreeSnapshot.FileState): string | undefined => content === undefined ? undefined : ChangeContents.computeHash(content)
+const hashState = ({ content }: TreeSnapshot.FileState): string | undefined =>
+  content === undefined ? undefined : ChangeContents.computeHash(content)
 
 /** A state as it is kept; its content is kept first. */
-const storeFileState = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileState | undefined): Effect.fn.Return<FileChange.FileState | undefined> {
+const storeFileState = Effect.fnUntraced(function* (
+  path: string,
+  state: TreeSnapshot.FileState | undefined
+): Effect.fn.Return<FileChange.FileState | undefined> {
   if (state === undefined) return undefined
   const { content, mode, size, type } = state
   const hash = hashState(state)
-  if (content === undefined || hash === undefined) return { type, mode, size, notKept: `it is too large (${size} bytes)` }
+  if (content === undefined || hash === undefined)
+    return { type, mode, size, notKept: `it is too large (${size} bytes)` }
   const contents = yield* ChangeContents.ChangeContents
   const notKept = isPlainSecret(path.toLowerCase())
     ? "it may hold credentials"
-    : contents === undefined ? "this runtime keeps no contents" : yield* contents.keep(hash, content)
-  return { type, mode, size, hash, ...notKept === undefined ? {} : { notKept } }
+    : contents === undefined
+      ? "this runtime keeps no contents"
+      : yield* contents.keep(hash, content)
+  return { type, mode, size, hash, ...(notKept === undefined ? {} : { notKept }) }
 })
 
 /** A change as it is told. */
-const describeChange = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
+const describeChange = Effect.fnUntraced(function* (
+  name: string,
+  { after, before, path }: FileWritten,
+  by: FileChange.FileChanged["by"]
+) {
   const isSecret = isPlainSecret(path.toLowerCase())
   const isDirectory = (before ?? after)?.type === "directory"
-  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : isDirectory ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n` : FileChange.makeUnifiedDiff(name, readStateText(before), readStateText(after))
+  const diff = isSecret
+    ? `${name} is not shown: it may hold credentials\n`
+    : isDirectory
+      ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n`
+      : FileChange.makeUnifiedDiff(name, readStateText(before), readStateText(after))
   const [one, other] = [yield* storeFileState(path, before), yield* storeFileState(path, after)]
   return {
     _tag: "FileChanged" as const,
     path,
-    ...one === undefined ? {} : { before: one },
-    ...other === undefined ? {} : { after: other },
+    ...(one === undefined ? {} : { before: one }),
+    ...(other === undefined ? {} : { after: other }),
     // Never what a secret looks like, whatever a result may show: the difference is stored and exported.
     diff: Redaction.redactText(diff),
     ...FileChange.countLines(diff),
@@ -118,7 +142,7 @@ const toRelativeName = (cwd: string, file: string): string =>
 type ReportedChange = Omit<FileChange.FileChanged, "callId">
 
 /** Tells of files that are no longer what they were; answers what it told. */
-export const report = Effect.fnUntraced(function*(
+export const report = Effect.fnUntraced(function* (
   changes: ReadonlyArray<FileWritten>,
   by: FileChange.FileChanged["by"]
 ): Effect.fn.Return<ReadonlyArray<ReportedChange>, never, ToolContext> {
@@ -130,7 +154,7 @@ export const report = Effect.fnUntraced(function*(
   for (const change of changes) {
     const one = yield* describeChange(toRelativeName(cwd, change.path), change, by)
     if (FileChange.isSame(one.before, one.after)) continue
-    reported?.set(change.path, one.after === undefined ? gone : one.after.hash ?? "")
+    reported?.set(change.path, one.after === undefined ? gone : (one.after.hash ?? ""))
     found.push(one)
   }
   if (found.length > 0) yield* sink.changed(found)
@@ -143,20 +167,34 @@ const said = new WeakMap<TreeSnapshot.Service, Set<string>>()
 const formatCount = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`
 
 /** Sentences about files that a command deleted: those that an undo brings back, and those that it does not. */
-const describeDeletions = (changes: ReadonlyArray<ReportedChange>, rebuilt: ReadonlyArray<string>): string | undefined => {
-  const moved = new Set(changes.flatMap(({ after, before }) => before === undefined ? after?.hash ?? [] : []))
-  const gone = changes.flatMap(({ after, before }) => after === undefined && before !== undefined && !moved.has(before.hash ?? "") ? [before] : [])
+const describeDeletions = (
+  changes: ReadonlyArray<ReportedChange>,
+  rebuilt: ReadonlyArray<string>
+): string | undefined => {
+  const moved = new Set(changes.flatMap(({ after, before }) => (before === undefined ? (after?.hash ?? []) : [])))
+  const gone = changes.flatMap(({ after, before }) =>
+    after === undefined && before !== undefined && !moved.has(before.hash ?? "") ? [before] : []
+  )
   const back = gone.filter(({ notKept }) => notKept === undefined).length
   const sentences = [
-    ...back === 0 ? [] : [`${formatCount(back, "file", "files")} deleted; undo with /undo (or hermes sessions undo).`],
-    ...back === gone.length ? [] : [`${formatCount(gone.length - back, "deleted file is", "deleted files are")} not kept and cannot be undone.`],
-    ...rebuilt.length === 0 ? [] : [`Deleted and not kept, as it can be made again: ${rebuilt.join(", ")}.`]
+    ...(back === 0
+      ? []
+      : [`${formatCount(back, "file", "files")} deleted; undo with /undo (or hermes sessions undo).`]),
+    ...(back === gone.length
+      ? []
+      : [`${formatCount(gone.length - back, "deleted file is", "deleted files are")} not kept and cannot be undone.`]),
+    ...(rebuilt.length === 0 ? [] : [`Deleted and not kept, as it can be made again: ${rebuilt.join(", ")}.`])
   ]
   return sentences.length === 0 ? undefined : sentences.join(" ")
 }
 
 /** Tells what a snapshot found, and what it did not look at. */
-const reportSnapshotChanges = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, sink: Sink, snapshot: TreeSnapshot.Snapshot, reported: ReadonlyMap<string, string>) {
+const reportSnapshotChanges = Effect.fnUntraced(function* (
+  snapshots: TreeSnapshot.Service,
+  sink: Sink,
+  snapshot: TreeSnapshot.Snapshot,
+  reported: ReadonlyMap<string, string>
+) {
   const { changes, more, rebuilt, unseen } = yield* snapshot.since
   // A file tool that was called on the way has told of its own.
   const own = changes.filter(({ after, path }) => {
@@ -167,19 +205,27 @@ const reportSnapshotChanges = Effect.fnUntraced(function*(snapshots: TreeSnapsho
   if (deleted !== undefined) yield* sink.notice(deleted)
   const known = said.get(snapshots) ?? new Set<string>()
   said.set(snapshots, known)
-  const news = [...unseen, ...more === 0 ? [] : [`${more} more changed files of one command`]].filter((text) => !known.has(text))
+  const news = [...unseen, ...(more === 0 ? [] : [`${more} more changed files of one command`])].filter(
+    (text) => !known.has(text)
+  )
   for (const text of news) known.add(text)
   if (news.length > 0) yield* sink.notice(`Changes by commands cannot be undone for ${news.join("; ")}.`)
 })
 
-/** Parts of what a command would delete that could not be put back, each with its reason; what can be is kept already. */
-const findUndoGaps = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
+/**
+ * Parts of what a command would delete that could not be put back, each with its reason; what can be is kept already.
+ */
+const findUndoGaps = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
   if (snapshots === undefined || contents === undefined) return ["this runtime keeps no changes"]
   const named = yield* snapshots.named(directory, places)
   if (named.gaps.length > 0) return named.gaps
-  const states = yield* Effect.forEach(named.files, ([path, state]) => Effect.map(storeFileState(path, state), (told) => told?.notKept === undefined ? [] : [`${toRelativeName(directory, path)} (${told.notKept})`]))
+  const states = yield* Effect.forEach(named.files, ([path, state]) =>
+    Effect.map(storeFileState(path, state), (told) =>
+      told?.notKept === undefined ? [] : [`${toRelativeName(directory, path)} (${told.notKept})`]
+    )
+  )
   return states.flat()
 })
 
@@ -191,56 +237,85 @@ const markUnprotected = (finding: Finding, reasons: ReadonlyArray<string>): Find
 }
 
 /** Places that a command line names for deletion. The reader of commands is loaded with the first of them. */
-const loadDeletions = (line: string) => Effect.map(Effect.promise(() => import("./DeletedPlaces.ts")), ({ findDeletions }) => findDeletions(line))
+const loadDeletions = (line: string) =>
+  Effect.map(
+    Effect.promise(() => import("./DeletedPlaces.ts")),
+    ({ findDeletions }) => findDeletions(line)
+  )
 
 /**
- * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions that it covers are
- * left out, and the keys of others say what it does not. `unobserved` is why nobody would look around the command.
+ * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions
+ * that it covers are left out, and the keys of others say what it does not. `unobserved` is why nobody would look
+ * around the command.
  */
-export const selectUncovered = Effect.fnUntraced(function*(
+export const selectUncovered = Effect.fnUntraced(function* (
   line: string,
   directory: string,
   found: ReadonlyArray<Finding>,
   unobserved?: string
 ): Effect.fn.Return<ReadonlyArray<Finding>> {
   const { losses: all, unnamed } = yield* loadDeletions(line)
-  const losses = all.flatMap(({ finding, places }) => places === undefined ? [] : [{ finding, places }])
+  const losses = all.flatMap(({ finding, places }) => (places === undefined ? [] : [{ finding, places }]))
   const open = found.flatMap((finding) => {
     const loss = all.find(({ finding: { key } }) => key === finding.key)
     if (loss?.places !== undefined) return []
     return [loss?.open === undefined ? finding : markUnprotected(finding, [loss.open])]
   })
-  const others = unobserved === undefined ? open : [...open, ...unnamed.map((finding) => markUnprotected(finding, [unobserved]))]
+  const others =
+    unobserved === undefined ? open : [...open, ...unnamed.map((finding) => markUnprotected(finding, [unobserved]))]
   if (losses.length === 0) return others
-  const together = unobserved === undefined ? yield* findUndoGaps(directory, losses.flatMap(({ places }) => places)) : [unobserved]
+  const together =
+    unobserved === undefined
+      ? yield* findUndoGaps(
+          directory,
+          losses.flatMap(({ places }) => places)
+        )
+      : [unobserved]
   if (together.length === 0) return others
   const each = yield* Effect.forEach(losses, ({ finding, places }) =>
-    Effect.map(unobserved !== undefined || losses.length === 1 ? Effect.succeed(together) : findUndoGaps(directory, places), (reasons) => reasons.length === 0 ? [] : [markUnprotected(finding, reasons)]))
+    Effect.map(
+      unobserved !== undefined || losses.length === 1 ? Effect.succeed(together) : findUndoGaps(directory, places),
+      (reasons) => (reasons.length === 0 ? [] : [markUnprotected(finding, reasons)])
+    )
+  )
   // Each may fit into the bounds, and all of them not.
-  return [...others, ...each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => markUnprotected(finding, together))]
+  return [
+    ...others,
+    ...(each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => markUnprotected(finding, together)))
+  ]
 })
 
 /**
- * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile, and of those at
- * the places that its line names, ignored ones too.
+ * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed
+ * meanwhile, and of those at the places that its line names, ignored ones too.
  */
-export const observeCommand = (directory: string, line?: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
-  Effect.gen(function*() {
-    const sink = yield* ChangeSink
-    const snapshots = yield* Snapshots
-    if (sink === undefined || snapshots === undefined) return yield* command
-    const outer = yield* Reported
-    const reported = new Map<string, string>()
-    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : yield* loadDeletions(line)
-    const snapshot = yield* snapshots.take(directory, [...losses.flatMap(({ places = [] }) => places), ...overwritten])
-    return yield* command.pipe(
-      Effect.provideService(Reported, reported),
-      // However it ended: an interrupted command leaves changes too.
-      Effect.onExit(() => Effect.andThen(reportSnapshotChanges(snapshots, sink, snapshot, reported), Effect.sync(() => {
-        for (const [path, hash] of reported) outer?.set(path, hash)
-      })))
-    )
-  })
+export const observeCommand =
+  (directory: string, line?: string) =>
+  <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
+    Effect.gen(function* () {
+      const sink = yield* ChangeSink
+      const snapshots = yield* Snapshots
+      if (sink === undefined || snapshots === undefined) return yield* command
+      const outer = yield* Reported
+      const reported = new Map<string, string>()
+      const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : yield* loadDeletions(line)
+      const snapshot = yield* snapshots.take(directory, [
+        ...losses.flatMap(({ places = [] }) => places),
+        ...overwritten
+      ])
+      return yield* command.pipe(
+        Effect.provideService(Reported, reported),
+        // However it ended: an interrupted command leaves changes too.
+        Effect.onExit(() =>
+          Effect.andThen(
+            reportSnapshotChanges(snapshots, sink, snapshot, reported),
+            Effect.sync(() => {
+              for (const [path, hash] of reported) outer?.set(path, hash)
+            })
+          )
+        )
+      )
+    })
 
 /** Place and bounds of the changes of a runtime. */
 export interface Options extends Pick<TreeSnapshot.Options, "home"> {
@@ -251,16 +326,25 @@ export interface Options extends Pick<TreeSnapshot.Options, "home"> {
 }
 
 /** Keeps the changes of a runtime's tools in a directory, and finds those of commands. */
-export const layer = ({ apart = [], directory, home }: Options): Layer.Layer<never, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+export const layer = ({
+  apart = [],
+  directory,
+  home
+}: Options): Layer.Layer<never, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
   Layer.mergeAll(
     Layer.effect(
       Snapshots,
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const path = yield* Path.Path
         const root = path.resolve(directory)
         const isHidden = (name: string): boolean => isPlainSecret(`/${name.toLowerCase()}`)
         const { make } = yield* Effect.promise(() => import("../environment/TreeSnapshot.ts"))
-        return yield* make(yield* CommandEnvironment, { directory: path.join(root, "trees"), apart: [root, ...apart], home, isHidden })
+        return yield* make(yield* CommandEnvironment, {
+          directory: path.join(root, "trees"),
+          apart: [root, ...apart],
+          home,
+          isHidden
+        })
       })
     ),
     Layer.unwrap(Effect.map(Path.Path, (path) => ChangeContents.layerFile(path.join(directory, "contents"))))

@@ -1,6 +1,7 @@
 /**
- * The skills that a user's settings mean: those of the home directory, of `skills.external_dirs`, and of the project that the program
- * was started in, once its folder is trusted (`.hermes/skills` and `.agents/skills` of the working directory and of its repository).
+ * The skills that a user's settings mean: those of the home directory, of `skills.external_dirs`, and of the project
+ * that the program was started in, once its folder is trusted (`.hermes/skills` and `.agents/skills` of the working
+ * directory and of its repository).
  */
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
@@ -13,7 +14,7 @@ import { expandHome } from "./builtin/file/Places.ts"
 import * as Toolsets from "./Toolsets.ts"
 
 /** Makes the skills of a user. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { skills: { disabled, externalDirs, templateVars } }: Values,
   { environment, home }: { readonly environment: Environment["Service"]; readonly home: Home["Service"] }
 ) {
@@ -21,14 +22,18 @@ export const make = Effect.fnUntraced(function*(
   const user = environment.get("HOME") ?? environment.get("USERPROFILE")
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
   const cwd = (yield* StartDirectory)()
-  const projectDirectories = Effect.gen(function*() {
+  const projectDirectories = Effect.gen(function* () {
     const project = yield* trust.projectOf(cwd)
     const folders = Array.from(new Set([cwd, project]))
     const isTrusted = yield* Effect.forEach(folders, trust.isTrusted)
-    return folders.flatMap((folder, at) => FolderTrust.ownParts.skills.map((name) => {
-      const directory = paths.join(folder, name)
-      return isTrusted[at] === true ? { directory } : { directory, refusal: FolderTrust.makeUntrustedError(directory, project).message }
-    }))
+    return folders.flatMap((folder, at) =>
+      FolderTrust.ownParts.skills.map((name) => {
+        const directory = paths.join(folder, name)
+        return isTrusted[at] === true
+          ? { directory }
+          : { directory, refusal: FolderTrust.makeUntrustedError(directory, project).message }
+      })
+    )
   })
   return yield* SkillStore.make({
     directory: home.skills,

@@ -1,6 +1,6 @@
 /**
- * The port through which the tool `delegate_task` has other agents work. The agent implements it for each of its runs, so
- * that a child always belongs to the run that asked for it.
+ * The port through which the tool `delegate_task` has other agents work. The agent implements it for each of its runs,
+ * so that a child always belongs to the run that asked for it.
  *
  * Source: `hermes-product.md` §3, `ARCHITECTURE.md` §4 and §7.
  */
@@ -77,15 +77,18 @@ export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("he
 /** The port through which the tool `delegate_task` has other agents work. */
 export interface Service {
   /** Runs a child for each task, several at a time, and waits for all; the reports are in the order of the tasks. */
-  readonly delegate: (
-    tasks: ReadonlyArray<Task>
-  ) => Effect.Effect<ReadonlyArray<ChildReport>, DelegationRefused>
-  /** Starts a child that works on while its parent does something else, or nothing; its report comes as a message later. */
+  readonly delegate: (tasks: ReadonlyArray<Task>) => Effect.Effect<ReadonlyArray<ChildReport>, DelegationRefused>
+  /**
+   * Starts a child that works on while its parent does something else, or nothing; its report comes as a message later.
+   */
   readonly dispatch: (task: Task) => Effect.Effect<Dispatched, DelegationRefused>
 }
 
 const alone = Effect.fail(new DelegationRefused({ message: "delegation is not available in this runtime" }))
 const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
-/** The port through which the tool `delegate_task` has other agents work. Outside of a run there is nobody to delegate to. */
+/**
+ * The port through which the tool `delegate_task` has other agents work. Outside of a run there is nobody to delegate
+ * to.
+ */
 export const Delegator = Context.Reference<Service>("hermes-effect/tool/Delegator", { defaultValue: () => nobody })

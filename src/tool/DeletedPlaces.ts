@@ -1,16 +1,27 @@
 /**
- * Places of the files that a command line deletes or writes over, as far as its words name them: what an undo has to keep before.
+ * Places of the files that a command line deletes or writes over, as far as its words name them: what an undo has to
+ * keep before.
  *
  * **Details**
  *
- * A loss that the judge of commands finds has places when the words name all files that it takes away: operands of `rm`, the directories
- * and the one pattern of a search, files that git lists. A variable, a substitution, another machine or container, code of another language
- * leave them open: such a loss has none, and stays a question.
+ * A loss that the judge of commands finds has places when the words name all files that it takes away: operands of
+ * `rm`, the directories and the one pattern of a search, files that git lists. A variable, a substitution, another
+ * machine or container, code of another language leave them open: such a loss has none, and stays a question.
  *
  * Pure.
  */
 import type { Listing, NamedPlace } from "../environment/NamedFiles.ts"
-import { makeFinding, isHelpRequest, type Command, type Field, type Finding, toKnownField, parseNames, selectOperands, listRedirectTargets } from "./danger/Command.ts"
+import {
+  makeFinding,
+  isHelpRequest,
+  type Command,
+  type Field,
+  type Finding,
+  toKnownField,
+  parseNames,
+  selectOperands,
+  listRedirectTargets
+} from "./danger/Command.ts"
 import { interpreters } from "./danger/EmbeddedCommands.ts"
 import { isSearchDeletion, losses, readGitSubcommand } from "./danger/rules/LossRules.ts"
 import * as ScriptInterpreter from "./danger/ScriptInterpreter.ts"
@@ -28,7 +39,10 @@ export interface Deletions {
   /** Those that the judge finds, each key once, and deletions that it does not ask about. */
   readonly losses: ReadonlyArray<Loss>
   readonly overwritten: ReadonlyArray<NamedPlace>
-  /** Deletions that are not asked about, as a snapshot of the tree around the command finds them, and whose files no word names. */
+  /**
+   * Deletions that are not asked about, as a snapshot of the tree around the command finds them, and whose files no
+   * word names.
+   */
   readonly unnamed: ReadonlyArray<Finding>
 }
 
@@ -40,9 +54,17 @@ const removes = /^(?:rm|grm|unlink|rmdir|rimraf)$/
 const overwriting = /^(?:mv|cp|install|truncate|tee|sed|gsed|dd|ln)$/
 
 /** Places that words name; undefined where they are known only when the command runs. */
-const toPlaces = ({ cwd, wrappers }: Command, fields: ReadonlyArray<Field>, name?: string): ReadonlyArray<NamedPlace> | undefined => {
-  const isKnown = fields.length > 0 && !wrappers.some((wrapper) => elsewhere.has(wrapper)) &&
-    fields.every(({ commands, text, unknown, varies }) => !unknown && !varies && commands.length === 0 && !text.includes("{}"))
+const toPlaces = (
+  { cwd, wrappers }: Command,
+  fields: ReadonlyArray<Field>,
+  name?: string
+): ReadonlyArray<NamedPlace> | undefined => {
+  const isKnown =
+    fields.length > 0 &&
+    !wrappers.some((wrapper) => elsewhere.has(wrapper)) &&
+    fields.every(
+      ({ commands, text, unknown, varies }) => !unknown && !varies && commands.length === 0 && !text.includes("{}")
+    )
   return isKnown ? fields.map(({ glob, text }) => ({ path: text, directory: cwd, isPattern: glob, name })) : undefined
 }
 
@@ -55,19 +77,35 @@ const selectOperandFields = ({ args, fields }: Command): ReadonlyArray<Field> =>
 const readSearchPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, fields } = command
   if (args.some((arg) => /^-(?:L|follow|files0-from)$|shred|srm/.test(arg))) return undefined
-  const start = Math.max(args.findIndex((arg) => !/^-[HP]$/.test(arg)), 0)
+  const start = Math.max(
+    args.findIndex((arg) => !/^-[HP]$/.test(arg)),
+    0
+  )
   const test = args.findIndex((arg, index) => index >= start && /^[-(!]/.test(arg))
   const starts = fields.slice(start, test === -1 ? args.length : test)
-  const isPlain = args.filter((arg) => arg === "-name").length === 1 && !args.some((arg) => /^(?:-o|-or|!|-not|,|\(|-prune)$/.test(arg))
+  const isPlain =
+    args.filter((arg) => arg === "-name").length === 1 &&
+    !args.some((arg) => /^(?:-o|-or|!|-not|,|\(|-prune)$/.test(arg))
   const name = isPlain ? fields[args.indexOf("-name") + 1] : undefined
-  return toPlaces(command, starts.length === 0 ? [toKnownField(".")] : starts, name?.unknown === false && !name.varies ? name.text : undefined)
+  return toPlaces(
+    command,
+    starts.length === 0 ? [toKnownField(".")] : starts,
+    name?.unknown === false && !name.varies ? name.text : undefined
+  )
 }
 
 /** Places that a pipeline of a search and of filters names. */
 const readPipelinePlaces = ([first, ...rest]: ReadonlyArray<Command>): ReadonlyArray<NamedPlace> | undefined =>
-  first !== undefined && searches.test(first.program) && rest.every(({ program }) => /^(?:[ef]?grep|sort|uniq|head|tail)$/.test(program)) ? readSearchPlaces(first) : undefined
+  first !== undefined &&
+  searches.test(first.program) &&
+  rest.every(({ program }) => /^(?:[ef]?grep|sort|uniq|head|tail)$/.test(program))
+    ? readSearchPlaces(first)
+    : undefined
 
-/** Subcommands of git after which it lists what is gone. A branch that moves, and files of nested repositories, it does not. */
+/**
+ * Subcommands of git after which it lists what is gone. A branch that moves, and files of nested repositories, it does
+ * not.
+ */
 const listings: ReadonlyArray<readonly [words: RegExp, listing: Listing]> = [
   [/^reset(?: -\S+| HEAD| @)*$/, "changed"],
   [/^(?:checkout|switch|restore) /, "changed"],
@@ -92,21 +130,30 @@ const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefi
   if (isSearchDeletion(command)) return readSearchPlaces(command)
   if (program === "mv") return toPlaces(command, given.slice(0, -1))
   if (program === "cp" || program === "ln") return toPlaces(command, given.slice(1))
-  if (program === "rsync") return given.length === 2 && !args.some((arg) => arg.includes(":")) ? toPlaces(command, given) : undefined
+  if (program === "rsync")
+    return given.length === 2 && !args.some((arg) => arg.includes(":")) ? toPlaces(command, given) : undefined
   if (!removes.test(program)) return undefined
   // It is one with its search.
   if (/(?:^|\/)rm$/.test(command.called.text) && searches.test(wrappers.at(-1) ?? "")) return []
   if (wrappers.includes("xargs")) return wrappers.length === 1 ? readPipelinePlaces(input) : undefined
-  return wrappers.some((wrapper) => /^(?:parallel|fd|fdfind)$/.test(wrapper) || searches.test(wrapper)) ? undefined : toPlaces(command, given)
+  return wrappers.some((wrapper) => /^(?:parallel|fd|fdfind)$/.test(wrapper) || searches.test(wrapper))
+    ? undefined
+    : toPlaces(command, given)
 }
 
-/** True where the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part. */
+/**
+ * True where the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part.
+ */
 const isPartial = ({ args, program }: Command): boolean =>
-  program === "parallel" || program === "xargs" && args.some((arg) => /^-(?:[iI]|-replace)/.test(arg)) || interpreters.test(program) && args.some((arg) => arg.includes("("))
+  program === "parallel" ||
+  (program === "xargs" && args.some((arg) => /^-(?:[iI]|-replace)/.test(arg))) ||
+  (interpreters.test(program) && args.some((arg) => arg.includes("(")))
 
 const explainOpenLoss = ({ args, program }: Command): string | undefined => {
   if (program === "git") return readGitSubcommand(args).startsWith("reset") ? "the branch moves" : undefined
-  return removes.test(program) || searches.test(program) || program === "rsync" ? "its files are known only when it runs" : undefined
+  return removes.test(program) || searches.test(program) || program === "rsync"
+    ? "its files are known only when it runs"
+    : undefined
 }
 
 const small = makeFinding("file destruction", "delete of files")
@@ -120,21 +167,21 @@ export const findDeletions = (line: string): Deletions => {
   for (const command of commands) {
     const findings = losses.flatMap((rule) => rule(command) ?? [])
     const isSmall = findings.length === 0 && removes.test(command.program) && !isHelpRequest(command.args)
-    const places = isOpen || findings.length === 0 && !isSmall ? undefined : readDeletedPlaces(command)
+    const places = isOpen || (findings.length === 0 && !isSmall) ? undefined : readDeletedPlaces(command)
     if (isSmall && places === undefined && unnamed.length === 0) unnamed.push(small)
     // One that is not asked about stays so where its files are not known.
-    for (const finding of isSmall ? places === undefined ? [] : [small] : findings) {
+    for (const finding of isSmall ? (places === undefined ? [] : [small]) : findings) {
       const before = found.get(finding.key) ?? { places: [], open: undefined }
       const isKnown = before.places !== undefined && places !== undefined
       found.set(finding.key, {
         finding,
         places: isKnown ? [...before.places, ...places] : undefined,
-        open: isKnown ? undefined : before.open ?? explainOpenLoss(command)
+        open: isKnown ? undefined : (before.open ?? explainOpenLoss(command))
       })
     }
   }
   const listOverwrittenPlaces = (command: Command): ReadonlyArray<NamedPlace> => [
-    ...overwriting.test(command.program) ? toPlaces(command, selectOperandFields(command)) ?? [] : [],
+    ...(overwriting.test(command.program) ? (toPlaces(command, selectOperandFields(command)) ?? []) : []),
     ...listRedirectTargets(command).map((path) => ({ path, directory: command.cwd }))
   ]
   return { losses: Array.from(found.values()), overwritten: commands.flatMap(listOverwrittenPlaces), unnamed }

@@ -1,5 +1,6 @@
 /**
- * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let be written stays.
+ * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let
+ * be written stays.
  *
  * **Example** (The last run of a session is taken back, unless somebody changed its files since)
  *
@@ -54,12 +55,16 @@ export class FileUndo extends Context.Service<FileUndo, Service>()("hermes-effec
 /** Over the environment, the record, and the contents that are kept ({@link ChangeContents}). */
 export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path | RunRecord> = Layer.effect(
   FileUndo,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { directory, files } = yield* CommandEnvironment
     const path = yield* Path.Path
     const record = yield* RunRecord
     const contents = yield* ChangeContents.ChangeContents
-    const inTree = <A, E>(set: ChangeSet, cwd: string, effect: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path | RunRecord>): Effect.Effect<A, E> =>
+    const inTree = <A, E>(
+      set: ChangeSet,
+      cwd: string,
+      effect: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path | RunRecord>
+    ): Effect.Effect<A, E> =>
       effect.pipe(
         Effect.provideService(CallDirectory, cwd),
         Effect.provideService(CallConversation, set.sessionId),
@@ -69,7 +74,8 @@ export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path 
         Effect.provideService(RunRecord, record)
       )
     return {
-      diffs: (changes) => Effect.provideService(ChangeUndo.computeDiffs(changes), ChangeContents.ChangeContents, contents),
+      diffs: (changes) =>
+        Effect.provideService(ChangeUndo.computeDiffs(changes), ChangeContents.ChangeContents, contents),
       leave: (set) => Effect.provideService(ChangeUndo.recordAbandonedRun(set), RunRecord, record),
       plan: (set, direction) =>
         Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.makePlan({ ...set, cwd }, direction))),

@@ -1,6 +1,6 @@
 /**
- * The phases of lifecycle middleware around one tool call: `before_tool`, which may change the arguments, refuse the call or answer
- * it, and `after_tool`, which may change the result on its way to the model and the store.
+ * The phases of lifecycle middleware around one tool call: `before_tool`, which may change the arguments, refuse the
+ * call or answer it, and `after_tool`, which may change the result on its way to the model and the store.
  *
  * Source: `ARCHITECTURE.md` §4 and §7.
  */
@@ -20,7 +20,11 @@ type BeforeOutcome =
   /** The call is not run; `output` is its result. */
   | { readonly _tag: "Ended"; readonly status: ToolStatus; readonly output: string }
 
-const buildToolInput = (run: RunFacts, { apiRequestId, toolCallId, toolName }: ToolCallContext, toolInput: ToolArguments): BeforeToolInput => ({
+const buildToolInput = (
+  run: RunFacts,
+  { apiRequestId, toolCallId, toolName }: ToolCallContext,
+  toolInput: ToolArguments
+): BeforeToolInput => ({
   run,
   toolName,
   toolCallId,
@@ -31,9 +35,16 @@ const buildToolInput = (run: RunFacts, { apiRequestId, toolCallId, toolName }: T
 type TextRules = Pick<ResultText.Rules, "foreign">
 
 const renderOutput = (output: unknown, { foreign }: TextRules): Effect.Effect<string> =>
-  Effect.map(RedactSecrets, (redact) => ResultText.renderResult({ output, isFailure: false }, { foreign, redact }).output)
+  Effect.map(
+    RedactSecrets,
+    (redact) => ResultText.renderResult({ output, isFailure: false }, { foreign, redact }).output
+  )
 
-const refuseCall = (message: string): BeforeOutcome => ({ _tag: "Ended", status: "blocked", output: JSON.stringify({ error: message }) })
+const refuseCall = (message: string): BeforeOutcome => ({
+  _tag: "Ended",
+  status: "blocked",
+  output: JSON.stringify({ error: message })
+})
 
 /** A policy that failed is said on stderr too. */
 const reportPhaseFailure = (error: PhaseFailure): Effect.Effect<void> =>
@@ -46,15 +57,24 @@ export const runBeforeTool = (
   args: ToolArguments,
   rules: TextRules
 ): Effect.Effect<BeforeOutcome> =>
-  lifecycle.run("beforeTool", context, (run, { toolInput = args }) => buildToolInput(run, context, toolInput)).pipe(
-    Effect.flatMap(({ fields: { toolInput = args }, stopped }): Effect.Effect<BeforeOutcome, PhaseFailure> => {
-      if (stopped === undefined) return Effect.succeed({ _tag: "Goes", args: toolInput })
-      if (stopped._tag === "Denied") return Effect.succeed(refuseCall(stopped.reason))
-      return Effect.map(runAfterTool(lifecycle, context, toolInput, { raw: stopped.result, isError: false }, rules), ({ output }): BeforeOutcome =>
-        ({ _tag: "Ended", status: "ok", output }))
-    }),
-    Effect.catch((error) => Effect.as(reportPhaseFailure(error), refuseCall(error instanceof ExecutionBlocked ? error.reason : error.message)))
-  )
+  lifecycle
+    .run("beforeTool", context, (run, { toolInput = args }) => buildToolInput(run, context, toolInput))
+    .pipe(
+      Effect.flatMap(({ fields: { toolInput = args }, stopped }): Effect.Effect<BeforeOutcome, PhaseFailure> => {
+        if (stopped === undefined) return Effect.succeed({ _tag: "Goes", args: toolInput })
+        if (stopped._tag === "Denied") return Effect.succeed(refuseCall(stopped.reason))
+        return Effect.map(
+          runAfterTool(lifecycle, context, toolInput, { raw: stopped.result, isError: false }, rules),
+          ({ output }): BeforeOutcome => ({ _tag: "Ended", status: "ok", output })
+        )
+      }),
+      Effect.catch((error) =>
+        Effect.as(
+          reportPhaseFailure(error),
+          refuseCall(error instanceof ExecutionBlocked ? error.reason : error.message)
+        )
+      )
+    )
 
 /** Result of a call that ended. */
 interface EndedCall {
@@ -64,8 +84,11 @@ interface EndedCall {
   readonly isError: boolean
 }
 
-/** Asks the `after_tool` methods, last to first; gives the text for the model. An explicit text wins over a changed result. */
-export const runAfterTool = Effect.fnUntraced(function*(
+/**
+ * Asks the `after_tool` methods, last to first; gives the text for the model. An explicit text wins over a changed
+ * result.
+ */
+export const runAfterTool = Effect.fnUntraced(function* (
   lifecycle: LifecycleStack,
   context: ToolCallContext,
   args: ToolArguments,
@@ -75,11 +98,14 @@ export const runAfterTool = Effect.fnUntraced(function*(
   const { fields } = yield* lifecycle.run("afterTool", context, (run, fields): AfterToolInput => ({
     ...buildToolInput(run, context, args),
     toolOutput: Frozen.makeView("toolOutput" in fields ? fields.toolOutput : raw),
-    llmToolOutput: Frozen.makeView("llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? undefined : llm),
+    llmToolOutput: Frozen.makeView(
+      "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? undefined : llm
+    ),
     isError
   }))
   const isChanged = "toolOutput" in fields || "llmToolOutput" in fields
-  const text = "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? fields.toolOutput : llm ?? raw
+  const text =
+    "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? fields.toolOutput : (llm ?? raw)
   return { output: yield* renderOutput(text, rules), isChanged }
 })
 
@@ -93,9 +119,11 @@ export const applyAfterTool = (
 ): Effect.Effect<{ readonly output: string; readonly isChanged: boolean; readonly isRefused: boolean }> =>
   runAfterTool(lifecycle, context, args, ended, rules).pipe(
     Effect.map((changed) => ({ ...changed, isRefused: false })),
-    Effect.catch((error) => Effect.as(reportPhaseFailure(error), {
-      output: JSON.stringify({ error: error instanceof ExecutionBlocked ? error.reason : error.message }),
-      isChanged: true,
-      isRefused: true
-    }))
+    Effect.catch((error) =>
+      Effect.as(reportPhaseFailure(error), {
+        output: JSON.stringify({ error: error instanceof ExecutionBlocked ? error.reason : error.message }),
+        isChanged: true,
+        isRefused: true
+      })
+    )
   )

@@ -1,7 +1,7 @@
 /**
- * Preparation of a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be an
- * object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the run may
- * end it, and it must be approved. Whatever stops a call here is its result.
+ * Preparation of a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be
+ * an object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the
+ * run may end it, and it must be approved. Whatever stops a call here is its result.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  */
@@ -34,7 +34,8 @@ import type { BoundTool } from "./Toolset.ts"
 //
 // **Details**
 //
-// A call that the output limit cut is none of these: nothing of its answer is stored, and the same question is asked again.
+// A call that the output limit cut is none of these: nothing of its answer is stored, and the same question is asked
+// again.
 //
 // Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
 
@@ -55,36 +56,37 @@ class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/Unknown
 /** Arguments that are no JSON object, and that cannot be read as one. */
 class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
   "MalformedArguments",
-  {
-    tool: Schema.String,
-    given: Schema.String,
-    reason: Schema.String
-  }
+  { tool: Schema.String, given: Schema.String, reason: Schema.String }
 ) {
   override get message(): string {
-    return `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shorten(this.given, shownArguments)}. ` +
+    return (
+      `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shorten(this.given, shownArguments)}. ` +
       "Call it again with valid JSON; use {} for a tool without parameters."
+    )
   }
 }
 
 /** A JSON object that does not fit the parameters of the tool. */
-export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")("InvalidArguments", {
-  tool: Schema.String,
-  problem: Schema.String,
-  /** The parameters, in words. */
-  parameters: Schema.String
-}) {
+export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")(
+  "InvalidArguments",
+  {
+    tool: Schema.String,
+    problem: Schema.String,
+    /** The parameters, in words. */
+    parameters: Schema.String
+  }
+) {
   override get message(): string {
-    return `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
+    return (
+      `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
       (this.parameters === "" ? "" : `Parameters: ${this.parameters}. `) +
       "Call it again with arguments that fit."
+    )
   }
 }
 
 /** The run may make no more tool calls. */
-class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", {
-  tool: Schema.String
-}) {
+class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", { tool: Schema.String }) {
   override get message(): string {
     return `'${this.tool}' was not run: the tool calls of this request are used up. Answer with what you have.`
   }
@@ -110,8 +112,10 @@ export const describeParameters = (schema: object): string => {
   const required: unknown = Reflect.get(schema, "required")
   if (!Predicate.isObject(properties)) return ""
   return Object.entries(properties)
-    .map(([name, property]) =>
-      `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`)
+    .map(
+      ([name, property]) =>
+        `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`
+    )
     .join(", ")
 }
 
@@ -125,7 +129,9 @@ interface RefusedCall {
   readonly reason?: string | undefined
   /** Reason why the run must end with it. */
   readonly halted?: string | undefined
-  /** It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried. */
+  /**
+   * It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried.
+   */
   readonly invalid?: boolean
 }
 
@@ -161,19 +167,20 @@ export interface CallEnvironment {
 export type PreparedCall = RefusedCall | ReadyCall
 
 /** A call that is closed without having run. */
-export const refuseCall = (call: Prompt.ToolCallPart, status: ToolStatus, output: string, reason: string): RefusedCall => ({
-  _tag: "Refused",
-  call,
-  status,
-  output,
-  reason
-})
+export const refuseCall = (
+  call: Prompt.ToolCallPart,
+  status: ToolStatus,
+  output: string,
+  reason: string
+): RefusedCall => ({ _tag: "Refused", call, status, output, reason })
 
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 export const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value)
 
-const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall =>
-  ({ ...refuseCall(call, "error", message, reason), invalid: true })
+const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall => ({
+  ...refuseCall(call, "error", message, reason),
+  invalid: true
+})
 
 const noTrace: ToolCallContext["trace"] = []
 
@@ -199,7 +206,8 @@ const judgeCall = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
 ): Effect.Effect<StoppedCall | Approvals.Permit, never, ToolContext> => {
-  if (answer?.action === "block") return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
+  if (answer?.action === "block")
+    return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
   if (circling !== undefined) {
     const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
@@ -208,15 +216,35 @@ const judgeCall = (
   const { facts, isConfined, reach, uncovered } = bound
   const checkApproval = (known: Approvals.Call["uncovered"]) =>
     Effect.flatMap(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
-      approvals.check({ tool: call.name, args, runs: facts, concerns, isReadonly: facts.readonly, isConfined, reach, uncovered: known }))
-  const judged = uncovered === undefined
-    ? checkApproval(undefined)
-    : ToolContext.use((context) => checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)))
-  return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
+      approvals.check({
+        tool: call.name,
+        args,
+        runs: facts,
+        concerns,
+        isReadonly: facts.readonly,
+        isConfined,
+        reach,
+        uncovered: known
+      })
+    )
+  const judged =
+    uncovered === undefined
+      ? checkApproval(undefined)
+      : ToolContext.use((context) =>
+          checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context))
+        )
+  return Effect.map(judged, (judged) =>
+    judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
+  )
 }
 
-const decideCall = (given: CallEnvironment, announcement: Announcement): Effect.Effect<PreparedCall, never, ToolContext> => {
-  const approved = isChangeable(given.interceptors.stack) ? ApprovalReasons.takeSnapshot(announcement.args) : ApprovalReasons.fixed
+const decideCall = (
+  given: CallEnvironment,
+  announcement: Announcement
+): Effect.Effect<PreparedCall, never, ToolContext> => {
+  const approved = isChangeable(given.interceptors.stack)
+    ? ApprovalReasons.takeSnapshot(announcement.args)
+    : ApprovalReasons.fixed
   const judged = Effect.provideService(
     Effect.suspend(() => judgeCall(given, announcement)),
     Correlation,
@@ -227,20 +255,19 @@ const decideCall = (given: CallEnvironment, announcement: Announcement): Effect.
     const { announced, args, call, context } = announcement
     const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
     const output = verdict.output ?? result
-    return Effect.as(
-      ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }),
-      { ...refuseCall(call, "blocked", output, verdict.reason), halted: verdict.halted }
-    )
+    return Effect.as(ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }), {
+      ...refuseCall(call, "blocked", output, verdict.reason),
+      halted: verdict.halted
+    })
   })
 }
 
-const buildCallContext = (ids: CallIds, call: Prompt.ToolCallPart, sent: ToolArguments, trace: ToolCallContext["trace"]): ToolCallContext => ({
-  ...ids,
-  toolName: call.name,
-  toolCallId: ToolCallId.make(call.id),
-  originalArgs: sent,
-  trace
-})
+const buildCallContext = (
+  ids: CallIds,
+  call: Prompt.ToolCallPart,
+  sent: ToolArguments,
+  trace: ToolCallContext["trace"]
+): ToolCallContext => ({ ...ids, toolName: call.name, toolCallId: ToolCallId.make(call.id), originalArgs: sent, trace })
 
 /** A call that nobody looks at before it is judged. */
 const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
@@ -253,31 +280,49 @@ const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: B
     concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
   })
 
-const admitCall = Effect.fnUntraced(function*(
+const admitCall = Effect.fnUntraced(function* (
   given: CallEnvironment,
   call: Prompt.ToolCallPart,
   bound: BoundTool,
   sent: ToolArguments
 ): Effect.fn.Return<PreparedCall, never, Scope.Scope | unknown> {
-  const { ids, interceptors: { hooks, stack }, messages } = given
-  const buildContextWith = (trace: ToolCallContext["trace"]): ToolCallContext => buildCallContext(ids, call, sent, trace)
-  const rewritten = stack.toolRequest.length === 0
-    ? { payload: sent, trace: noTrace }
-    : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
-      Effect.as(
-        error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
-        refuseCall(
-          call,
-          error instanceof ExecutionBlocked ? "blocked" : "error",
-          JSON.stringify({ error: error.message }),
-          "tool_request_middleware"
+  const {
+    ids,
+    interceptors: { hooks, stack },
+    messages
+  } = given
+  const buildContextWith = (trace: ToolCallContext["trace"]): ToolCallContext =>
+    buildCallContext(ids, call, sent, trace)
+  const rewritten =
+    stack.toolRequest.length === 0
+      ? { payload: sent, trace: noTrace }
+      : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
+          Effect.as(
+            error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
+            refuseCall(
+              call,
+              error instanceof ExecutionBlocked ? "blocked" : "error",
+              JSON.stringify({ error: error.message }),
+              "tool_request_middleware"
+            )
+          )
         )
-      ))
   if ("_tag" in rewritten) return yield* notifyRefusedCall(given, rewritten, sent)
-  const before = stack.lifecycle === undefined
-    ? undefined
-    : yield* LifecycleTools.runBeforeTool(stack.lifecycle, buildContextWith(rewritten.trace), rewritten.payload, bound.facts)
-  if (before?._tag === "Ended") return yield* notifyRefusedCall(given, refuseCall(call, before.status, before.output, "before_tool"), rewritten.payload)
+  const before =
+    stack.lifecycle === undefined
+      ? undefined
+      : yield* LifecycleTools.runBeforeTool(
+          stack.lifecycle,
+          buildContextWith(rewritten.trace),
+          rewritten.payload,
+          bound.facts
+        )
+  if (before?._tag === "Ended")
+    return yield* notifyRefusedCall(
+      given,
+      refuseCall(call, before.status, before.output, "before_tool"),
+      rewritten.payload
+    )
   const args = before?.args ?? rewritten.payload
   const context = buildContextWith(rewritten.trace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
@@ -295,7 +340,7 @@ const admitCall = Effect.fnUntraced(function*(
 /**
  * Tells the observers of a call that could not be tried, as of one that ran: what they answer changes nothing any more.
  */
-export const notifyRefusedCall = Effect.fnUntraced(function*(
+export const notifyRefusedCall = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: Pick<CallEnvironment, "ids" | "interceptors">,
   refused: RefusedCall,
   args: ToolArguments
@@ -309,8 +354,11 @@ export const notifyRefusedCall = Effect.fnUntraced(function*(
   return refused
 })
 
-/** A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md` §2.9). */
-const refuseOutOfScope = Effect.fnUntraced(function*(
+/**
+ * A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md`
+ * §2.9).
+ */
+const refuseOutOfScope = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: CallEnvironment,
   call: Prompt.ToolCallPart,
   message: string
@@ -327,7 +375,10 @@ export const isUnobserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.hasListeners(hooks)
 
 /** Preparation of a tool call before it may run, in model order. */
-export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext> => {
+export const prepare = (
+  given: CallEnvironment,
+  call: Prompt.ToolCallPart
+): Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
   const tool = call.name
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
@@ -338,10 +389,18 @@ export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effe
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
-    return notifyRefusedCall(given, refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"), {})
+    return notifyRefusedCall(
+      given,
+      refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"),
+      {}
+    )
   }
   if (given.quota?.() === false) {
-    return notifyRefusedCall(given, refuseCall(call, "cancelled", new OverQuota({ tool }).message, "over_quota"), call.params)
+    return notifyRefusedCall(
+      given,
+      refuseCall(call, "cancelled", new OverQuota({ tool }).message, "over_quota"),
+      call.params
+    )
   }
   if (isUnobserved(given.interceptors)) return admitUnseen(given, call, bound, call.params)
   // The services of `tool_request` middleware are provided where the stack was made.

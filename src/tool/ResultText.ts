@@ -1,23 +1,25 @@
 /**
- * Text of a tool result on its way to the model: the one text that the model, the store and the listeners get, well-formed, without
- * control characters, without secrets, marked where it looks like an instruction from outside, and within bounds.
+ * Text of a tool result on its way to the model: the one text that the model, the store and the listeners get,
+ * well-formed, without control characters, without secrets, marked where it looks like an instruction from outside, and
+ * within bounds.
  *
  * **Details**
  *
- * It is made once, where the call ends, so that everybody sees the same bytes. Structured results are cleaned value by value
- * before they become JSON: what is escaped twice hides from every rule. A finding in a result from the web or from a server
- * becomes a `warning` beside the fields of an object, so that it stays JSON for scripts, and a line in front of any other text.
+ * It is made once, where the call ends, so that everybody sees the same bytes. Structured results are cleaned value by
+ * value before they become JSON: what is escaped twice hides from every rule. A finding in a result from the web or
+ * from a server becomes a `warning` beside the fields of an object, so that it stays JSON for scripts, and a line in
+ * front of any other text.
  *
- * Text that is longer than its bound is kept in a file that the model can page through, and a preview stands in its place; the
- * preview with a note of what is missing is all there is when a file cannot be written. The limit of one result is the tool's own,
- * else 100 000 characters; `read_file` has none, since its results are what a kept file is read by. All results of one batch
- * together have a budget of 200 000: the largest that were not kept yet are kept until the rest fits. Small context windows scale
- * both down.
+ * Text that is longer than its bound is kept in a file that the model can page through, and a preview stands in its
+ * place; the preview with a note of what is missing is all there is when a file cannot be written. The limit of one
+ * result is the tool's own, else 100 000 characters; `read_file` has none, since its results are what a kept file is
+ * read by. All results of one batch together have a budget of 200 000: the largest that were not kept yet are kept
+ * until the rest fits. Small context windows scale both down.
  *
  * **Gotchas**
  *
- * Files and images among {@link ToolOutput.modelOutput} pass as they are, and results that are more than text are not bounded.
- * A file is written as the text is given: {@link boundResult} takes text that {@link renderResult} has made.
+ * Files and images among {@link ToolOutput.modelOutput} pass as they are, and results that are more than text are not
+ * bounded. A file is written as the text is given: {@link boundResult} takes text that {@link renderResult} has made.
  *
  * **Example** (What a small window allows)
  *
@@ -149,7 +151,10 @@ export const computeLimits = (windowTokens: number | undefined): Limits => {
   if (windowTokens === undefined) return defaultLimits
   const scaleLimit = (share: number, floor: number, most: number): number =>
     Math.min(most, Math.max(floor, Math.floor(windowTokens * charsPerToken * share)))
-  return { perResult: scaleLimit(0.15, 8_000, defaultLimits.perResult), perTurn: scaleLimit(0.3, 16_000, defaultLimits.perTurn) }
+  return {
+    perResult: scaleLimit(0.15, 8_000, defaultLimits.perResult),
+    perTurn: scaleLimit(0.3, 16_000, defaultLimits.perTurn)
+  }
 }
 
 /** Tools whose results are never kept in a file: it would be read by them again. */
@@ -157,7 +162,9 @@ const pinned = new Set(["read_file"])
 
 /** The limit of a tool's results; `stated` is what its annotation says. */
 export const resolveLimit = (tool: string, stated: number | undefined, limits: Limits): number =>
-  pinned.has(tool) || limits.perResult === unlimited.perResult ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
+  pinned.has(tool) || limits.perResult === unlimited.perResult
+    ? Number.POSITIVE_INFINITY
+    : Math.min(stated ?? limits.perResult, limits.perResult)
 
 /** Place of kept texts on this machine. */
 export interface StoredTexts {
@@ -219,7 +226,11 @@ const storeLongResult = (result: Result): Effect.Effect<string> =>
   Effect.flatMap(ResultKeeper, ({ keep }) => keep(result.callId, result.text)).pipe(
     Effect.map((path) => renderStoredNotice(result.text, path)),
     Effect.catch((error) =>
-      Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), renderCutNotice(result.text)))
+      Effect.as(
+        Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error),
+        renderCutNotice(result.text)
+      )
+    )
   )
 
 /** True when a result is one that the budget of a batch may send to a file. */
@@ -232,7 +243,7 @@ export const boundResult = (result: Result, limits: Limits = defaultLimits): Eff
     : storeLongResult(result)
 
 /** Texts for the results of a batch, each within its limit and all within the budget, in the same order. */
-export const boundAll = Effect.fn("Bounds.boundAll")(function*(
+export const boundAll = Effect.fn("Bounds.boundAll")(function* (
   results: ReadonlyArray<Result>,
   limits: Limits = defaultLimits
 ): Effect.fn.Return<ReadonlyArray<string>> {
@@ -267,35 +278,50 @@ const maxSameName = 1_000
 /** Length of time that a kept result can be read. */
 const keptFor = Duration.days(7)
 
-/** A result in lines: the fields of an object one below the other, their texts with line ends. Any other text as it is. */
+/**
+ * A result in lines: the fields of an object one below the other, their texts with line ends. Any other text as it is.
+ */
 const toLines = (text: string): string => {
   const value = text.startsWith("{") ? Option.getOrUndefined(Json.parse(text)) : undefined
   if (!Predicate.isObject(value)) return text
-  return Object.entries(value).map(([name, field]: readonly [string, unknown]) =>
-    typeof field === "string" && field.includes("\n") ? `${name}:\n${field}` : `${name}: ${typeof field === "string" ? field : Json.toText(field)}`).join("\n")
+  return Object.entries(value)
+    .map(([name, field]: readonly [string, unknown]) =>
+      typeof field === "string" && field.includes("\n")
+        ? `${name}:\n${field}`
+        : `${name}: ${typeof field === "string" ? field : Json.toText(field)}`
+    )
+    .join("\n")
 }
 
 /** A keeper for a directory, which is made when it is needed. What is older than a week is removed then. */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const root = path.resolve(directory)
 
     const removeOld = (name: string) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const file = path.join(root, name)
         const { mtime } = yield* fs.stat(file)
         const now = yield* Clock.currentTimeMillis
         if (Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor)) yield* fs.remove(file)
       })
     // An interrupt must not become what is remembered.
-    const prepare = yield* Effect.cached(Effect.uninterruptible(Effect.gen(function*() {
-      yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
-      const names = yield* fs.readDirectory(root)
-      // Another process may be removing the same ones.
-      yield* Effect.forEach(names, (name) => Effect.catch(removeOld(name), (error) => Effect.logDebug(error.message)), { discard: true })
-    })))
+    const prepare = yield* Effect.cached(
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
+          const names = yield* fs.readDirectory(root)
+          // Another process may be removing the same ones.
+          yield* Effect.forEach(
+            names,
+            (name) => Effect.catch(removeOld(name), (error) => Effect.logDebug(error.message)),
+            { discard: true }
+          )
+        })
+      )
+    )
 
     /** Never over another result: ids are unique in an answer, and not in a home directory. */
     const write = (callId: string, text: string, count: number): Effect.Effect<string, PlatformError> => {
@@ -307,12 +333,17 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
         )
       )
     }
-    const place = yield* Effect.cached(Effect.map(Effect.orElseSucceed(fs.realPath(root), () => root), (real): StoredTexts => ({ directories: [...new Set([root, real])], files: fs })))
+    const place = yield* Effect.cached(
+      Effect.map(
+        Effect.orElseSucceed(fs.realPath(root), () => root),
+        (real): StoredTexts => ({ directories: [...new Set([root, real])], files: fs })
+      )
+    )
     const isThere = Effect.orElseSucceed(fs.exists(root), () => false)
     return {
       keep: (callId, text) => Effect.andThen(prepare, write(callId, toLines(text), 1)),
       // Another program may have kept what a resumed conversation names.
-      kept: Effect.flatMap(isThere, (there) => there ? place : Effect.undefined)
+      kept: Effect.flatMap(isThere, (there) => (there ? place : Effect.undefined))
     }
   })
 
@@ -323,17 +354,27 @@ export const layerFile = (directory: string): Layer.Layer<never, never, FileSyst
 /** In a directory of its own that goes with the scope; made when the first result is kept. */
 export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> = Layer.effect(
   ResultKeeper,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
     let isMade = false
     // In this context alone: the end of the scope would hold that of the run which needs the directory first.
-    const keeper = yield* Effect.cached(Effect.uninterruptible(Effect.gen(function*() {
-      const fs = yield* FileSystem.FileSystem
-      return yield* makeFileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
-    }).pipe(Effect.updateContext((_: Context.Context<never>) => services))))
+    const keeper = yield* Effect.cached(
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          const fs = yield* FileSystem.FileSystem
+          return yield* makeFileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
+        }).pipe(Effect.updateContext((_: Context.Context<never>) => services))
+      )
+    )
     return {
-      keep: (callId, text) => Effect.flatMap(Effect.tap(keeper, () => Effect.sync(() => (isMade = true))), ({ keep }) => keep(callId, text)),
-      kept: Effect.suspend(() => isMade ? Effect.flatMap(Effect.orDie(keeper), ({ kept = Effect.undefined }) => kept) : Effect.undefined)
+      keep: (callId, text) =>
+        Effect.flatMap(
+          Effect.tap(keeper, () => Effect.sync(() => (isMade = true))),
+          ({ keep }) => keep(callId, text)
+        ),
+      kept: Effect.suspend(() =>
+        isMade ? Effect.flatMap(Effect.orDie(keeper), ({ kept = Effect.undefined }) => kept) : Effect.undefined
+      )
     }
   })
 )

@@ -1,12 +1,13 @@
 /**
- * Scheduling of the calls of one assistant message: side by side or one after another. Pure: calls in, a decision with its reason out.
+ * Scheduling of the calls of one assistant message: side by side or one after another. Pure: calls in, a decision with
+ * its reason out.
  *
  * **Details**
  *
- * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be read-only,
- * and tools whose path arguments do not overlap with those of a call that writes. Anything else makes the whole batch
- * sequential. What was decided is the run event `ToolsScheduled`, shown with the tool lines when they are `verbose`;
- * {@link explain} says it in a line.
+ * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be
+ * read-only, and tools whose path arguments do not overlap with those of a call that writes. Anything else makes the
+ * whole batch sequential. What was decided is the run event `ToolsScheduled`, shown with the tool lines when they are
+ * `verbose`; {@link explain} says it in a line.
  *
  * **Example** (Why two calls do not run side by side)
  *
@@ -85,9 +86,8 @@ export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision =
       continue
     }
     for (const argument of facts.pathArguments) {
-      const value = Predicate.isObject(params) && Object.hasOwn(params, argument)
-        ? Reflect.get(params, argument)
-        : undefined
+      const value =
+        Predicate.isObject(params) && Object.hasOwn(params, argument) ? Reflect.get(params, argument) : undefined
       if (value === undefined && !writes) continue
       const path = Predicate.isString(value) ? toPathComponents(cwd, value) : undefined
       if (path === undefined) return decideSequential(`${name} has no ${argument} that can be compared`)

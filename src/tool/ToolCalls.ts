@@ -1,6 +1,7 @@
 /**
- * The batch of tool calls of one assistant message: prepared in model order, scheduled, run, and each closed with exactly
- * one result; the results come back in model order. A failed call is an error result for the model, never a failed run.
+ * The batch of tool calls of one assistant message: prepared in model order, scheduled, run, and each closed with
+ * exactly one result; the results come back in model order. A failed call is an error result for the model, never a
+ * failed run.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
  */
@@ -14,7 +15,14 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Recorder } from "../domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
-import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, StopRequested, ToolContext } from "./ToolContext.ts"
+import {
+  ConversationHistory,
+  NestedCalls,
+  type NestedOutcome,
+  type NestedRun,
+  StopRequested,
+  ToolContext
+} from "./ToolContext.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
 import * as CallRecording from "./CallRecording.ts"
 import * as Normalise from "./calls/Normalise.ts"
@@ -35,15 +43,18 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly mayStart?: (() => boolean) | undefined
   /** Tells whether results in the conversation hold a text; absent where the calls are of none. */
   readonly history?: ((json: string) => boolean) | undefined
-  /** Stores the answer of the calls where it is not yet: before anything of it is done but what {@link Batch.begin} is told of. */
+  /**
+   * Stores the answer of the calls where it is not yet: before anything of it is done but what {@link Batch.begin} is
+   * told of.
+   */
   readonly stored?: Effect.Effect<void, E> | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
   /** Notes for the model, added to the results of calls that were changed before they came here. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /**
-   * Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record once it is stored.
-   * `reason` says what kept a call from running.
+   * Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record
+   * once it is stored. `reason` says what kept a call from running.
    */
   readonly settled: (
     call: Prompt.ToolCallPart,
@@ -84,15 +95,27 @@ const closeCall = <E>(
   recording: CallRecording.Recording | undefined
 ): Effect.Effect<ClosedCall, E> => {
   const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
-  const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
+  const output = [notes?.get(call), remark].reduce<string>(
+    (text, line) => (line === undefined ? text : `${text}\n\n[${line}]`),
+    text
+  )
   const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
-  const stored = settled(call, message, () => {
-    if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
-  }, reason)
+  const stored = settled(
+    call,
+    message,
+    () => {
+      if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
+    },
+    reason
+  )
   // A stored result is told in the same step: nobody else tells of the end of a call that has a result.
-  const told = emit === undefined
-    ? stored
-    : Effect.andThen(stored, emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }]))
+  const told =
+    emit === undefined
+      ? stored
+      : Effect.andThen(
+          stored,
+          emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
+        )
   return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
 
@@ -116,7 +139,11 @@ const notifyToolEnd = (
     : Effect.andThen(closed, ToolEvents.transformResult(hooks, context, end))
 }
 
-const checkLoopGuard = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.ReadyCall, settlement: ToolExecution.Settlement) =>
+const checkLoopGuard = (
+  { guard }: Pick<Batch<unknown>, "guard">,
+  ready: Prepare.ReadyCall,
+  settlement: ToolExecution.Settlement
+) =>
   guard.after({
     name: ready.call.name,
     args: settlement.args,
@@ -126,8 +153,8 @@ const checkLoopGuard = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare
   })
 
 /**
- * A call whose start is noted, so that it is never taken for one that did not run. Tools that were stated to be read-only
- * and that work on this machine are left out: repeating one changes nothing.
+ * A call whose start is noted, so that it is never taken for one that did not run. Tools that were stated to be
+ * read-only and that work on this machine are left out: repeating one changes nothing.
  */
 const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => facts.readonly !== true || facts.foreign
 
@@ -138,7 +165,10 @@ const planStarts = <E>(
   concurrency: number,
   recording: CallRecording.Recording | undefined
 ) => {
-  const noted = concurrency === 1 ? [] : entries.filter((entry): entry is Prepare.ReadyCall => entry._tag === "Ready" && canLeaveTraces(entry))
+  const noted =
+    concurrency === 1
+      ? []
+      : entries.filter((entry): entry is Prepare.ReadyCall => entry._tag === "Ready" && canLeaveTraces(entry))
   // Those that start together.
   const together = noted.slice(0, concurrency)
   // Calls that start together are written together, before the first of them does anything.
@@ -146,20 +176,30 @@ const planStarts = <E>(
     if (recording !== undefined) for (const one of some) CallRecording.recordStart(recording, one)
   }
   const startNoted = (some: ReadonlyArray<Prepare.ReadyCall>): Effect.Effect<void, E> =>
-    Effect.uninterruptible(Effect.suspend(() => {
-      recordStarts(some)
-      const begun = begin(some.map(({ call }) => call))
-      return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
-    }))
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        recordStarts(some)
+        const begun = begin(some.map(({ call }) => call))
+        return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
+      })
+    )
   return {
     first: together.length === 0 ? Effect.void : startNoted(together),
     of: (one: Prepare.ReadyCall): Effect.Effect<void, E> =>
-      together.includes(one) ? Effect.void : canLeaveTraces(one) ? startNoted([one]) : Effect.sync(() => recordStarts([one]))
+      together.includes(one)
+        ? Effect.void
+        : canLeaveTraces(one)
+          ? startNoted([one])
+          : Effect.sync(() => recordStarts([one]))
   }
 }
 
 /** Tells of the files that a call changes, and writes them to the record. */
-const makeChangeSink = (emit: Batch<never>["emit"], callId: string, recorder: Recorder | undefined): Sink | undefined => {
+const makeChangeSink = (
+  emit: Batch<never>["emit"],
+  callId: string,
+  recorder: Recorder | undefined
+): Sink | undefined => {
   if (emit === undefined && recorder === undefined) return undefined
   return {
     changed: (changes) => {
@@ -183,47 +223,52 @@ const runReadyCall = <E>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
   recorder: Recorder | undefined
-): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
-  const { approvals, emit, interceptors } = batch
-  const { args, call } = ready
-  const started = clock.currentTimeMillisUnsafe()
-  const onProgress = emit === undefined
-    ? undefined
-    : (output: unknown) =>
-      RedactSecrets.use((redact) => {
-        const text = ResultText.renderProgress(output, redact)
-        return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
+): Effect.Effect<SettledCall, never, ToolContext> =>
+  Effect.clockWith((clock) => {
+    const { approvals, emit, interceptors } = batch
+    const { args, call } = ready
+    const started = clock.currentTimeMillisUnsafe()
+    const onProgress =
+      emit === undefined
+        ? undefined
+        : (output: unknown) =>
+            RedactSecrets.use((redact) => {
+              const text = ResultText.renderProgress(output, redact)
+              return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
+            })
+    let isStopped = false
+    const noteStop = (stop: Effect.Effect<void>): Effect.Effect<void> =>
+      Effect.map(stop, () => {
+        isStopped = true
       })
-  let isStopped = false
-  const noteStop = (stop: Effect.Effect<void>): Effect.Effect<void> => Effect.map(stop, () => {
-    isStopped = true
+    const executed = Effect.flatMap(
+      ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
+        Effect.updateContext((context: Context.Context<ToolContext>) =>
+          context.pipe(
+            Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
+            Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
+            Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
+          )
+        )
+      ),
+      (ended) => {
+        const settlement = isStopped ? markStopped(ended) : ended
+        const durationMillis = clock.currentTimeMillisUnsafe() - started
+        return isObserved(interceptors)
+          ? finishObservedCall(batch, ready, settlement, durationMillis)
+          : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
+      }
+    )
+    return emit === undefined
+      ? executed
+      : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
   })
-  const executed = Effect.flatMap(
-    ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
-      Effect.updateContext((context: Context.Context<ToolContext>) => context.pipe(
-        Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
-        Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
-        Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
-      ))
-    ),
-    (ended) => {
-      const settlement = isStopped ? markStopped(ended) : ended
-      const durationMillis = clock.currentTimeMillisUnsafe() - started
-      return isObserved(interceptors)
-        ? finishObservedCall(batch, ready, settlement, durationMillis)
-        : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
-    }
-  )
-  return emit === undefined
-    ? executed
-    : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
-})
 
 /** Somebody is told of the end of a call, or may change its result. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
-const finishObservedCall = Effect.fnUntraced(function*<E>(
+const finishObservedCall = Effect.fnUntraced(function* <E>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
@@ -232,13 +277,16 @@ const finishObservedCall = Effect.fnUntraced(function*<E>(
   const { interceptors } = batch
   const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
   const { lifecycle } = interceptors.stack
-  const after = lifecycle === undefined || settlement.status === "blocked" ? undefined : yield* LifecycleTools.applyAfterTool(
-    lifecycle,
-    ready.context,
-    settlement.args,
-    { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
-    ready.bound.facts
-  )
+  const after =
+    lifecycle === undefined || settlement.status === "blocked"
+      ? undefined
+      : yield* LifecycleTools.applyAfterTool(
+          lifecycle,
+          ready.context,
+          settlement.args,
+          { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
+          ready.bound.facts
+        )
   return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
 })
 
@@ -277,23 +325,26 @@ const runPreparedCall = <E>(
 ): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
     ? Effect.suspend(() => {
-      if (batch.mayStart?.() === false) return Effect.never
-      const ran = CallRecording.recordNestedInterrupt(recording, prepared)(runReadyCall(batch, prepared, recording?.recorder))
-      // Calls side by side all begin before one of them ends, however quick it is.
-      return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
-    })
+        if (batch.mayStart?.() === false) return Effect.never
+        const ran = CallRecording.recordNestedInterrupt(
+          recording,
+          prepared
+        )(runReadyCall(batch, prepared, recording?.recorder))
+        // Calls side by side all begin before one of them ends, however quick it is.
+        return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
+      })
     : Effect.succeed({
-      ...prepared,
-      ran: false,
-      isFailure: prepared.status !== "ok",
-      modelOutput: undefined,
-      blockedBy: undefined,
-      durationMillis: 0,
-      bound: undefined
-    })
+        ...prepared,
+        ran: false,
+        isFailure: prepared.status !== "ok",
+        modelOutput: undefined,
+        blockedBy: undefined,
+        durationMillis: 0,
+        bound: undefined
+      })
 
 /** Number of of the calls run at a time, told to whoever watches the run. */
-const decideConcurrency = Effect.fnUntraced(function*(
+const decideConcurrency = Effect.fnUntraced(function* (
   emit: Batch<never>["emit"],
   entries: ReadonlyArray<Prepare.PreparedCall>
 ): Effect.fn.Return<number, never, ToolContext> {
@@ -321,12 +372,12 @@ const toResult = ({ bound, call, modelOutput, output }: SettledCall): ResultText
 })
 
 /**
- * Closes calls as they end, each result within its limit and all within the budget of the batch; the answers are in the order of
- * the work.
+ * Closes calls as they end, each result within its limit and all within the budget of the batch; the answers are in the
+ * order of the work.
  *
- * The budget takes the largest results first, which are not known before all are there. But a result of no more than an equal
- * share of the budget is never one of them, and is closed at once, so that it outlives a crash of the process; a larger one
- * waits for the others. An interrupt closes those that wait.
+ * The budget takes the largest results first, which are not known before all are there. But a result of no more than an
+ * equal share of the budget is never one of them, and is closed at once, so that it outlives a crash of the process; a
+ * larger one waits for the others. An interrupt closes those that wait.
  *
  * Source: `hermes-llm.md` §19.9.
  */
@@ -357,18 +408,35 @@ const closeAllCalls = <E>(
       })
     }
     // Whole or not at all: nobody would close the rest.
-    const closeWaiting = Effect.uninterruptible(Effect.suspend(() => {
-      const late = waiting.splice(0)
-      if (late.length === 0) return Effect.void
-      const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
-      return Effect.flatMap(ResultText.boundAll(late.map(({ ended }) => toResult(ended)), left), (texts) =>
-        Effect.forEach(late, ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? ended.output), { discard: true }))
-    }))
+    const closeWaiting = Effect.uninterruptible(
+      Effect.suspend(() => {
+        const late = waiting.splice(0)
+        if (late.length === 0) return Effect.void
+        const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
+        return Effect.flatMap(
+          ResultText.boundAll(
+            late.map(({ ended }) => toResult(ended)),
+            left
+          ),
+          (texts) =>
+            Effect.forEach(late, ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? ended.output), {
+              discard: true
+            })
+        )
+      })
+    )
 
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), { concurrency, discard: true }).pipe(
+    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), {
+      concurrency,
+      discard: true
+    }).pipe(
       Effect.onInterrupt(() => closeWaiting),
       Effect.andThen(closeWaiting),
-      Effect.map(() => Array.from(closed).sort(([a], [b]) => a - b).map(([, answer]) => answer))
+      Effect.map(() =>
+        Array.from(closed)
+          .sort(([a], [b]) => a - b)
+          .map(([, answer]) => answer)
+      )
     )
   })
 
@@ -383,10 +451,11 @@ const closeSingleCall = <E>(
     return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
         ? closeAllCalls(batch, [Effect.succeed(ended)], 1, recording)
-        : Effect.map(closeCall(batch, ended, text, recording), (answer) => [answer]))
+        : Effect.map(closeCall(batch, ended, text, recording), (answer) => [answer])
+    )
   })
 
-const runBatch = Effect.fnUntraced(function*<E>(
+const runBatch = Effect.fnUntraced(function* <E>(
   batch: Batch<E>
 ): Effect.fn.Return<BatchOutcome, E, ToolContext | Scope.Scope> {
   const entries: Array<Prepare.PreparedCall> = []
@@ -401,16 +470,21 @@ const runBatch = Effect.fnUntraced(function*<E>(
   if (concurrency > 1) yield* begin.first
   const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, concurrency, recording))
   const [only] = work
-  const results = yield* only !== undefined && work.length === 1 ? closeSingleCall(batch, only, recording) : closeAllCalls(batch, work, concurrency, recording)
+  const results = yield* only !== undefined && work.length === 1
+    ? closeSingleCall(batch, only, recording)
+    : closeAllCalls(batch, work, concurrency, recording)
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
-    invalid: entries.some((entry) => entry._tag === "Refused" && entry.invalid === true) ||
+    invalid:
+      entries.some((entry) => entry._tag === "Refused" && entry.invalid === true) ||
       entries.every((entry) => entry._tag === "Refused" && entry.status === "error")
   }
 })
 
-/** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
+/**
+ * Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path.
+ */
 export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolContext> =>
   Effect.updateContext(Effect.scoped(runBatch(batch)), (context: Context.Context<ToolContext>) => {
     const { history } = batch
@@ -424,23 +498,28 @@ export const runOne = (
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.readArguments(call.name, params, batch.tools) })
-  const ran = run<never>({ ...batch, calls: [part], notes: undefined, begin: () => Effect.void, settled: (_call, _message, told) => Effect.sync(told) })
-  return Effect.map(
-    Effect.provideService(ran, ConversationHistory, undefined),
-    ({ messages }) => {
-      const part = messages[0]?.content.find((part) => part.type === "tool-result")
-      return part === undefined
-        ? { output: { error: "the call gave no result" }, isFailure: true }
-        : { output: part.result, isFailure: part.isFailure }
-    }
-  )
+  const ran = run<never>({
+    ...batch,
+    calls: [part],
+    notes: undefined,
+    begin: () => Effect.void,
+    settled: (_call, _message, told) => Effect.sync(told)
+  })
+  return Effect.map(Effect.provideService(ran, ConversationHistory, undefined), ({ messages }) => {
+    const part = messages[0]?.content.find((part) => part.type === "tool-result")
+    return part === undefined
+      ? { output: { error: "the call gave no result" }, isFailure: true }
+      : { output: part.result, isFailure: part.isFailure }
+  })
 }
 
 /**
- * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
- * results go to the tool whole.
+ * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's.
+ * Their results go to the tool whole.
  */
-const makeNestedRun = <E>(batch: Batch<E>): NestedRun => (call) => {
-  const { history: _, stored: __, ...rest } = batch
-  return runOne({ ...rest, limits: ResultText.unlimited }, call)
-}
+const makeNestedRun =
+  <E>(batch: Batch<E>): NestedRun =>
+  (call) => {
+    const { history: _, stored: __, ...rest } = batch
+    return runOne({ ...rest, limits: ResultText.unlimited }, call)
+  }

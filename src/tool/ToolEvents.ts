@@ -76,7 +76,10 @@ export const announce = (
 ): Effect.Effect<AnnouncedCall, never, Scope.Scope> =>
   PairedEvents.open<"pre_tool_call">(hooks, {
     open: ["pre_tool_call", () => ({ ...toEventIds(context), args, middleware_trace: context.trace })],
-    otherwise: () => ["post_tool_call", () => toPostFields(context, { args, result: cancelledResult, durationMillis: 0, outcome: cancelled })]
+    otherwise: () => [
+      "post_tool_call",
+      () => toPostFields(context, { args, result: cancelledResult, durationMillis: 0, outcome: cancelled })
+    ]
   })
 
 /** Tells of a call that was never announced. */
@@ -94,14 +97,15 @@ export const toOutcome = (
   blockedBy: ToolOutcome.BlockReason | undefined
 ): ToolOutcome.ToolOutcome => {
   if (status === "blocked") {
-    const { result: _, ...blocked } = ToolOutcome.toBlockedOutcome(blockedBy ?? "plugin_block", readErrorMessage(result))
+    const { result: _, ...blocked } = ToolOutcome.toBlockedOutcome(
+      blockedBy ?? "plugin_block",
+      readErrorMessage(result)
+    )
     return blocked
   }
   const read = ToolOutcome.fromResult(result)
   if (status === "cancelled") return { status, error_type: "cancelled", error_message: readErrorMessage(result) }
-  return status === "error" && read.status === "ok"
-    ? { status, error_type: "tool_error", error_message: result }
-    : read
+  return status === "error" && read.status === "ok" ? { status, error_type: "tool_error", error_message: result } : read
 }
 
 const readErrorMessage = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
@@ -110,7 +114,7 @@ const readErrorMessage = (result: string): string => ToolOutcome.fromResult(resu
 export const transformResult = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<string> =>
   hooks.has("transform_tool_result")
     ? Effect.map(
-      hooks.ask("transform_tool_result", () => toEndFields(context, end)),
-      (replacement) => replacement ?? end.result
-    )
+        hooks.ask("transform_tool_result", () => toEndFields(context, end)),
+        (replacement) => replacement ?? end.result
+      )
     : Effect.succeed(end.result)

@@ -1,6 +1,6 @@
 /**
- * One tool call that may run: `wrap_tool_call` around `tool_execution` around the handler. It always ends in a settlement;
- * no failure of a tool or of its wrappers fails the run.
+ * One tool call that may run: `wrap_tool_call` around `tool_execution` around the handler. It always ends in a
+ * settlement; no failure of a tool or of its wrappers fails the run.
  *
  * Source: `ARCHITECTURE.md` §4 and §6, `hermes-contract.md` §2.9.
  */
@@ -26,8 +26,8 @@ import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-// Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the arguments that
-// really reach the tool.
+// Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the
+// arguments that really reach the tool.
 //
 // Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
 
@@ -37,19 +37,38 @@ class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloo
 }) {}
 
 /** Runs a call, unless it must never run. What judges is loaded with the first call of a tool that runs commands. */
-const runAboveFloor = <A, E, R>(tool: string, facts: ApprovalReasons.RunArguments, args: ToolArguments, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | BelowFloor, R> =>
+const runAboveFloor = <A, E, R>(
+  tool: string,
+  facts: ApprovalReasons.RunArguments,
+  args: ToolArguments,
+  run: () => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | BelowFloor, R> =>
   facts.commandArguments.length + facts.inputArguments.length === 0
     ? run()
-    : Effect.flatMap(Effect.promise(() => import("./approval/ApprovalTarget.ts")), (judge): Effect.Effect<A, E | BelowFloor, R> => {
-      const { floor } = judge.fromCall(tool, args, facts).verdict
-      return floor === undefined
-        ? run()
-        : Effect.fail(new BelowFloor({ message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.` }))
-    })
+    : Effect.flatMap(
+        Effect.promise(() => import("./approval/ApprovalTarget.ts")),
+        (judge): Effect.Effect<A, E | BelowFloor, R> => {
+          const { floor } = judge.fromCall(tool, args, facts).verdict
+          return floor === undefined
+            ? run()
+            : Effect.fail(
+                new BelowFloor({
+                  message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+                })
+              )
+        }
+      )
 
 /** A call that may ask while it runs: to leave its wall, for a host that it is sent on to. */
-const serveRequests = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.promise(() => import("./approval/SandboxRequests.ts")), ({ provideRequests }) => provideRequests(run, approvals, call))
+const serveRequests = <A, E, R>(
+  run: Effect.Effect<A, E, R>,
+  approvals: Approvals.Service,
+  call: Approvals.Call
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./approval/SandboxRequests.ts")),
+    ({ provideRequests }) => provideRequests(run, approvals, call)
+  )
 
 /** End of a call, with its result as text. */
 export interface Settlement {
@@ -92,20 +111,20 @@ const toSuccess = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlemen
 const describeFailure = ({ definition }: ReadyCall["bound"], error: unknown): string =>
   error instanceof ToolFailed && error.phase === "parameters"
     ? new InvalidArguments({
-      tool: definition.name,
-      problem: error.message.replace(/^Invalid parameters for tool '[^']*': /, "").replaceAll(/\s+/g, " "),
-      parameters: describeParameters(definition.parameters)
-    }).message
+        tool: definition.name,
+        problem: error.message.replace(/^Invalid parameters for tool '[^']*': /, "").replaceAll(/\s+/g, " "),
+        parameters: describeParameters(definition.parameters)
+      }).message
     : `Error executing tool '${definition.name}': ${Faults.describeError(error)}`
 
 const settleFailure = (bound: ReadyCall["bound"], error: unknown): RawSettlement =>
   error instanceof ExecutionBlocked
     ? toFailure("blocked", error.reason, "plugin_block")
     : error instanceof BelowFloor
-    ? toFailure("blocked", error.message, "hardline")
-    : error instanceof NotApproved
-    ? toFailure("blocked", error.message, error.reason)
-    : toFailure("error", describeFailure(bound, error))
+      ? toFailure("blocked", error.message, "hardline")
+      : error instanceof NotApproved
+        ? toFailure("blocked", error.message, error.reason)
+        : toFailure("error", describeFailure(bound, error))
 
 /** A call whose arguments were changed after its approval, and that was not approved again. */
 class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
@@ -126,7 +145,9 @@ const runHandler = (
   callId: string,
   onProgress: OnProgress | undefined
 ): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
-  const { definition: { name } } = bound
+  const {
+    definition: { name }
+  } = bound
   const deadline = resolveTimeout(bound)
   const run = Effect.suspend(() => bound.run(Frozen.copy(args), callId, onProgress))
   const failHandler = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
@@ -134,8 +155,9 @@ const runHandler = (
     defect instanceof IsolatedCall.DeadlineExceeded
       ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
       : defect instanceof Interruption.SelfInterrupted
-      ? failHandler(defect.message)
-      : Effect.die(defect))
+        ? failHandler(defect.message)
+        : Effect.die(defect)
+  )
 }
 
 /** One tool call that may run. */
@@ -154,13 +176,18 @@ export const execute = (
     const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
     const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
     // Compared in the moment in which it runs: nobody changes the arguments in between.
-    const runIfPermitted = () => approved.isSame(given) ? run : Effect.flatMap(
-      Effect.flatMap(ApprovalReasons.collectReasons(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
-      (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
-        judged._tag === "Permit"
-          ? run
-          : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
-    )
+    const runIfPermitted = () =>
+      approved.isSame(given)
+        ? run
+        : Effect.flatMap(
+            Effect.flatMap(ApprovalReasons.collectReasons(concerned, given), (concerns) =>
+              approvals.check({ ...permit.call, args: given, concerns })
+            ),
+            (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
+              judged._tag === "Permit"
+                ? run
+                : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
+          )
     return runAboveFloor(call.name, bound.facts, given, runIfPermitted)
   }
   // A tool that bounds itself says nothing about its wrappers.
@@ -174,18 +201,27 @@ export const execute = (
     stack.toolServices,
     stack.faults,
     () => context,
-    outer === callHandler ? wrapped : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
+    outer === callHandler
+      ? wrapped
+      : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
   return RedactSecrets.use((redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
-    const toSettlement = (ended: RawSettlement): Settlement => ({ ...ended, ...ResultText.renderResult(ended, rules), raw: ended.output, args: reached })
+    const toSettlement = (ended: RawSettlement): Settlement => ({
+      ...ended,
+      ...ResultText.renderResult(ended, rules),
+      raw: ended.output,
+      args: reached
+    })
     return Effect.matchCauseEffect(run, {
       onSuccess: (output) => Effect.succeed(toSettlement(toSuccess(output))),
       onFailure: (cause) => {
         const error = Cause.squash(cause)
         const ended = toSettlement(settleFailure(bound, error))
         // The model is told, and so is whoever runs the program: a policy did not do its work.
-        return error instanceof MiddlewareFailure ? Effect.as(Effect.logWarning(error.message), ended) : Effect.succeed(ended)
+        return error instanceof MiddlewareFailure
+          ? Effect.as(Effect.logWarning(error.message), ended)
+          : Effect.succeed(ended)
       }
     })
   })

@@ -1,6 +1,7 @@
 /**
- * Runs the handler of a tool of `effect/ai`: decodes the arguments, runs the handler in its own context, encodes the result. The same
- * checks and failures as `Toolkit.handle`, without its queue, fiber and stream for each call; the codecs are made once for each tool.
+ * Runs the handler of a tool of `effect/ai`: decodes the arguments, runs the handler in its own context, encodes the
+ * result. The same checks and failures as `Toolkit.handle`, without its queue, fiber and stream for each call; the
+ * codecs are made once for each tool.
  *
  * **Details**
  *
@@ -20,7 +21,11 @@ import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 export type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** Decodes the arguments of one call and runs its handler; fails with the typed failures of both. */
-export type Handle = (params: unknown, callId: string, onProgress: OnProgress | undefined) => Effect.Effect<ToolOutput, unknown>
+export type Handle = (
+  params: unknown,
+  callId: string,
+  onProgress: OnProgress | undefined
+) => Effect.Effect<ToolOutput, unknown>
 
 /** A toolkit whose handlers are bound; looked up by run-time names, its exact type has no further use. */
 export type BoundToolkit = Toolkit.WithHandler<Record<string, Tool.Any>>
@@ -41,26 +46,40 @@ const makeFailure = (tool: string, reason: AiError.AiErrorReason): AiError.AiErr
   AiError.make({ module: "Toolkit", method: `${tool}.handle`, reason })
 
 /** Services of codecs are the handler's, which are provided where it runs. */
-const withoutServices = <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> => effect as Effect.Effect<A, E>
+const withoutServices = <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+  effect as Effect.Effect<A, E>
 
 const makeEncoder = (tool: string, schema: Schema.Top): Encode => {
   const encode = Schema.encodeUnknownEffect(schema)
   return (value) =>
-    withoutServices(Effect.mapError(encode(value), ({ message }) =>
-      makeFailure(tool, new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message }))))
+    withoutServices(
+      Effect.mapError(encode(value), ({ message }) =>
+        makeFailure(
+          tool,
+          new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message })
+        )
+      )
+    )
 }
 
-const makeErrorNormalizer = (tool: string) => (error: unknown): unknown => {
-  if (Schema.isSchemaError(error)) {
-    return makeFailure(tool, new AiError.InvalidToolResultError({
-      toolName: tool,
-      description: `Tool handler returned invalid result: ${error.message}`
-    }))
+const makeErrorNormalizer =
+  (tool: string) =>
+  (error: unknown): unknown => {
+    if (Schema.isSchemaError(error)) {
+      return makeFailure(
+        tool,
+        new AiError.InvalidToolResultError({
+          toolName: tool,
+          description: `Tool handler returned invalid result: ${error.message}`
+        })
+      )
+    }
+    return AiError.isAiErrorReason(error) ? makeFailure(tool, error) : error
   }
-  return AiError.isAiErrorReason(error) ? makeFailure(tool, error) : error
-}
 
-/** Ends a call with its result, encoded; a failure is a result where the tool returns them (`failureMode: "return"`). */
+/**
+ * Ends a call with its result, encoded; a failure is a result where the tool returns them (`failureMode: "return"`).
+ */
 const makeResultEncoders = (tool: Tool.Any) => {
   const { failureMode, name, toModelOutput } = tool
   const encodeSuccess = makeEncoder(name, tool.successSchema)
@@ -68,11 +87,17 @@ const makeResultEncoders = (tool: Tool.Any) => {
   const normalize = makeErrorNormalizer(name)
   return {
     succeeded: (result: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.map(encodeSuccess(result), (output) => ({ output, isFailure: false, modelOutput: toModelOutput?.(result) })),
+      Effect.map(encodeSuccess(result), (output) => ({
+        output,
+        isFailure: false,
+        modelOutput: toModelOutput?.(result)
+      })),
     failed: (cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput, unknown> => {
       const reason = cause.reasons.find(Cause.isFailReason)
       if (reason === undefined) {
-        const unfit = cause.reasons.flatMap((died) => Cause.isDieReason(died) && died.defect instanceof UnfitProgress ? [died.defect] : [])[0]
+        const unfit = cause.reasons.flatMap((died) =>
+          Cause.isDieReason(died) && died.defect instanceof UnfitProgress ? [died.defect] : []
+        )[0]
         return unfit === undefined ? Effect.failCause(cause) : Effect.fail(unfit.error)
       }
       const error = normalize(reason.error)
@@ -86,7 +111,10 @@ const makeResultEncoders = (tool: Tool.Any) => {
 
 const ignoreProgress: OnProgress = () => Effect.void
 
-/** Binds the handler that a toolkit's layer made for a tool. Services of the call win over `services`, and those over the handler's own. */
+/**
+ * Binds the handler that a toolkit's layer made for a tool. Services of the call win over `services`, and those over
+ * the handler's own.
+ */
 export const make = (tool: Tool.Any, handlers: Context.Context<never>, services: Context.Context<never>): Handle => {
   const { name, parametersSchema } = tool
   const decode = Schema.isSchema(parametersSchema) ? Schema.decodeUnknownEffect(parametersSchema) : Effect.succeed
@@ -94,8 +122,12 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   const { failed, succeeded } = makeResultEncoders(tool)
   const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
   const own = Context.merge(context, services)
-  const members = Array.from(own.mapUnsafe, ([name, service]) => ({ key: Context.Service<never, unknown>(name), service }))
-  // Most of it is in the call's context already: what is missing there is added, which costs less than to merge the two.
+  const members = Array.from(own.mapUnsafe, ([name, service]) => ({
+    key: Context.Service<never, unknown>(name),
+    service
+  }))
+  // Most of it is in the call's context already: what is missing there is added, which costs less than to merge the
+  // two.
   const addServices = (call: Context.Context<never>): Context.Context<never> => {
     let all = call
     for (const { key, service } of members) {
@@ -112,19 +144,29 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
     // It may be reported from anywhere; those who read it are in the run.
     const reportPreliminary = (result: unknown): Effect.Effect<void> =>
       Effect.suspend(() =>
-        over ? Effect.void : Effect.flatMap(Effect.catch(encodeProgress(result), (error) => Effect.die(new UnfitProgress(error))), onProgress))
-        .pipe(Effect.provideContext(surroundings))
+        over
+          ? Effect.void
+          : Effect.flatMap(
+              Effect.catch(encodeProgress(result), (error) => Effect.die(new UnfitProgress(error))),
+              onProgress
+            )
+      ).pipe(Effect.provideContext(surroundings))
     const run = (value: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.matchCauseEffect(Effect.suspend((): Effect.Effect<unknown, unknown> => handler(value, { toolCallId, preliminary: reportPreliminary })), {
-        onFailure: (cause) => {
-          over = true
-          return failed(cause)
-        },
-        onSuccess: (result) => {
-          over = true
-          return succeeded(result)
+      Effect.matchCauseEffect(
+        Effect.suspend((): Effect.Effect<unknown, unknown> =>
+          handler(value, { toolCallId, preliminary: reportPreliminary })
+        ),
+        {
+          onFailure: (cause) => {
+            over = true
+            return failed(cause)
+          },
+          onSuccess: (result) => {
+            over = true
+            return succeeded(result)
+          }
         }
-      })
+      )
     const handled: Effect.Effect<ToolOutput, unknown> = Effect.andThen(
       Effect.annotateCurrentSpan({ tool: name, parameters: params }),
       Effect.matchEffect(withoutServices(decode(params)), { onFailure: refuseArguments, onSuccess: run })
@@ -134,24 +176,27 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
 }
 
 /** Runs a tool of a toolkit whose handlers only it knows. */
-export const fromToolkit = (tool: Tool.Any, handled: BoundToolkit, services: Context.Context<never>): Handle => (params, callId, onProgress) => {
-  let last: Tool.HandlerResult<Tool.Any> | undefined
-  return withoutServices(handled.handle(tool.name, params, callId)).pipe(
-    Effect.flatMap((results) =>
-      Stream.runForEach(results as Stream.Stream<Tool.HandlerResult<Tool.Any>, unknown>, (result) => {
-        if (result.preliminary) return onProgress === undefined ? Effect.void : onProgress(result.encodedResult)
-        last = result
-        return Effect.void
-      })
-    ),
-    Effect.flatMap((): Effect.Effect<ToolOutput, unknown> => {
-      if (last === undefined) {
-        return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
-      }
-      // A tool that returns its failures is also handed those of its border (arguments, result): no answer of its own.
-      if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
-      return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
-    }),
-    Effect.updateContext((call: Context.Context<never>) => Context.merge(services, call))
-  )
-}
+export const fromToolkit =
+  (tool: Tool.Any, handled: BoundToolkit, services: Context.Context<never>): Handle =>
+  (params, callId, onProgress) => {
+    let last: Tool.HandlerResult<Tool.Any> | undefined
+    return withoutServices(handled.handle(tool.name, params, callId)).pipe(
+      Effect.flatMap((results) =>
+        Stream.runForEach(results as Stream.Stream<Tool.HandlerResult<Tool.Any>, unknown>, (result) => {
+          if (result.preliminary) return onProgress === undefined ? Effect.void : onProgress(result.encodedResult)
+          last = result
+          return Effect.void
+        })
+      ),
+      Effect.flatMap((): Effect.Effect<ToolOutput, unknown> => {
+        if (last === undefined) {
+          return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
+        }
+        // A tool that returns its failures is also handed those of its border (arguments, result): no answer of its
+        // own.
+        if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
+        return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
+      }),
+      Effect.updateContext((call: Context.Context<never>) => Context.merge(services, call))
+    )
+  }

@@ -4,13 +4,14 @@
  *
  * **Details**
  *
- * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a built-in.
- * As long as nothing was registered or removed, the same selection gives the same snapshot object, so that what is made
- * of it (a provider's tool list) is made once. A tool that says that it cannot be used now is left out.
+ * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a
+ * built-in. As long as nothing was registered or removed, the same selection gives the same snapshot object, so that
+ * what is made of it (a provider's tool list) is made once. A tool that says that it cannot be used now is left out.
  *
  * **Gotchas**
  *
- * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of its own, once, at level info.
+ * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of its own, once, at
+ * level info.
  *
  * **Example** (What an agent may use)
  *
@@ -46,8 +47,8 @@ import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 //
 // **Details**
 //
-// A result holds for {@link holds}. A failure soon after a success ({@link flake}) is taken for a flake, and the tool stays. A
-// check that fails, dies or takes longer than {@link deadline} says no.
+// A result holds for {@link holds}. A failure soon after a success ({@link flake}) is taken for a flake, and the tool
+// stays. A check that fails, dies or takes longer than {@link deadline} says no.
 //
 // Source: `hermes-product.md` §2.1, case 38.
 
@@ -65,16 +66,20 @@ export type AvailabilityWatch = Effect.Effect<boolean>
 export const watchAvailability = (tool: string, check: Effect.Effect<boolean, unknown>): AvailabilityWatch => {
   let known: { readonly at: number; readonly isAvailable: boolean } | undefined
   let succeeded: number | undefined
-  const ask = IsolatedCall.contain(check, { what: `the check of ${tool}`, deadline: Duration.fromInputUnsafe(availabilityDeadline) }).pipe(
+  const ask = IsolatedCall.contain(check, {
+    what: `the check of ${tool}`,
+    deadline: Duration.fromInputUnsafe(availabilityDeadline)
+  }).pipe(
     Effect.catchCause((cause) =>
-      Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false))
+      Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false)
+    )
   )
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     if (known !== undefined && now - known.at < availabilityHolds) return known.isAvailable
     const answer = yield* ask
     if (answer) succeeded = now
-    const isAvailable = answer || succeeded !== undefined && now - succeeded < availabilityGrace
+    const isAvailable = answer || (succeeded !== undefined && now - succeeded < availabilityGrace)
     known = { at: now, isAvailable }
     return isAvailable
   })
@@ -140,14 +145,18 @@ const selectTools = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: S
 }
 
 /** Finds the refusals for the tools that a selection leaves out. */
-const explainWithheld = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection, tools: Tools): Snapshot["withheld"] =>
+const explainWithheld = (
+  sets: ReadonlyArray<ReadonlyArray<BoundTool>>,
+  selection: Selection,
+  tools: Tools
+): Snapshot["withheld"] =>
   selection.toolset === undefined && selection.tool === undefined
     ? () => undefined
     : (name) =>
-      tools.has(name) || !sets.some((set) => set.some(({ tool }) => tool.name === name))
-        ? undefined
-        : selection.refusal?.(name) ??
-          `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
+        tools.has(name) || !sets.some((set) => set.some(({ tool }) => tool.name === name))
+          ? undefined
+          : (selection.refusal?.(name) ??
+            `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`)
 
 /** Tools of a selection; `missing` are those that cannot be used now. */
 interface ChosenTools {
@@ -184,8 +193,13 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     const known = chosen.get(selection)
     if (known !== undefined) return known
     const tools = selectTools(sets, selection)
-    const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
-    const made: ChosenTools = { tools, watched, missing: "", snapshot: makeSnapshot(tools, [], explainWithheld(sets, selection, tools)) }
+    const watched = Array.from(tools).flatMap(([name, { facts }]) => (facts.available === undefined ? [] : [name]))
+    const made: ChosenTools = {
+      tools,
+      watched,
+      missing: "",
+      snapshot: makeSnapshot(tools, [], explainWithheld(sets, selection, tools))
+    }
     chosen.set(selection, made)
     return made
   }
@@ -198,7 +212,10 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     return Effect.map(watch, (isAvailable) => !isAvailable)
   }
 
-  const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: ChosenTools) {
+  const withoutMissing = Effect.fnUntraced(function* (
+    selection: Selection,
+    { missing: before, snapshot, tools, watched }: ChosenTools
+  ) {
     const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
     const now = missing.join(" ")
     if (now === before) return snapshot
@@ -214,7 +231,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
       () => Effect.sync(() => replaceSets(sets.filter((set) => set !== added)))
     )
 
-  const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
+  const register: Service["register"] = Effect.fnUntraced(function* (toolset) {
     const bound = yield* toolset.bind
     const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
     for (const { tool } of taken) {
@@ -223,7 +240,9 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
       )
     }
     const added = bound.filter((tool) => !taken.includes(tool))
-    const alone = added.flatMap(({ facts, tool }) => facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : [])
+    const alone = added.flatMap(({ facts, tool }) =>
+      facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : []
+    )
     if (alone.length > 0) {
       yield* Effect.logDebug(
         `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of a message beside them; ` +
@@ -233,7 +252,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     yield* holdToolset(added, () => [...sets, added])
   })
 
-  const override: Service["register"] = Effect.fnUntraced(function*(toolset) {
+  const override: Service["register"] = Effect.fnUntraced(function* (toolset) {
     const bound = yield* toolset.bind
     yield* holdToolset(bound, () => [bound, ...sets])
   })
@@ -247,18 +266,27 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
         return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
       }),
     list: Effect.sync(() =>
-      sets.flatMap((tools) => tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }])
+      sets.flatMap((tools) => (tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }]))
     )
   }
 })
 
-const isAnnotated = ({ facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly } }: BoundTool): boolean =>
-  readonly !== undefined || destructive !== undefined || idempotent !== undefined || interactive ||
+const isAnnotated = ({
+  facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly }
+}: BoundTool): boolean =>
+  readonly !== undefined ||
+  destructive !== undefined ||
+  idempotent !== undefined ||
+  interactive ||
   pathArguments.length + commandArguments.length + inputArguments.length > 0
 
-/** Names the tools of which nothing is stated: their calls are slower than they may have to be, and no call fails of it. */
-const reportUnannotated = Effect.fnUntraced(function*({ list }: Service) {
-  const names = (yield* list).flatMap(({ tools }) => tools.flatMap((bound) => isAnnotated(bound) ? [] : [bound.tool.name]))
+/**
+ * Names the tools of which nothing is stated: their calls are slower than they may have to be, and no call fails of it.
+ */
+const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
+  const names = (yield* list).flatMap(({ tools }) =>
+    tools.flatMap((bound) => (isAnnotated(bound) ? [] : [bound.tool.name]))
+  )
   if (names.length === 0) return
   yield* Effect.logInfo(
     `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls of a message beside them. ` +
@@ -278,7 +306,7 @@ export const layerFromList = <E, R>(
 ): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
   Layer.effect(
     ToolRegistry,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const registry = yield* make
       for (const toolset of toolsets) yield* RunContext.deferKeys(registry.register(toolset))
       yield* reportUnannotated(registry)

@@ -1,6 +1,7 @@
 /**
- * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)` work
- * unchanged; a toolset binds each toolkit to handlers of its own, so that two tools of one name never share a handler.
+ * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)`
+ * work unchanged; a toolset binds each toolkit to handlers of its own, so that two tools of one name never share a
+ * handler.
  *
  * **Example** (A toolset of one tool)
  *
@@ -46,8 +47,14 @@ import * as ToolHandler from "./ToolHandler.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
 
-/** Findings about a call without those that an undo covers; the others of deletions say in their keys what it does not cover. */
-export type Uncovered = (args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
+/**
+ * Findings about a call without those that an undo covers; the others of deletions say in their keys what it does not
+ * cover.
+ */
+export type Uncovered = (
+  args: ToolArguments,
+  found: ReadonlyArray<Finding>
+) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
 
 /** A tool that is ready to be called. */
 export interface BoundTool {
@@ -69,7 +76,10 @@ export interface BoundTool {
   readonly uncovered?: Uncovered | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
-  /** True when it reads addresses, from which its requests may be sent on to further hosts; `EgressGate` decides about those. */
+  /**
+   * True when it reads addresses, from which its requests may be sent on to further hosts; `EgressGate` decides about
+   * those.
+   */
   readonly mayBeSentOn?: boolean | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: CommandEnvironment.Service["reach"] | undefined
@@ -152,7 +162,8 @@ const bindWith = <Tools extends Record<string, Tool.Any>>(
   handleOf: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
 ): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
   Effect.map(Effect.context<CallServices<Tools>>(), (services) =>
-    Object.values(tools).map((tool) => bindTool(name, tool, handleOf(tool, services as Context.Context<never>))))
+    Object.values(tools).map((tool) => bindTool(name, tool, handleOf(tool, services as Context.Context<never>)))
+  )
 
 /**
  * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
@@ -165,7 +176,8 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
   name,
   tools: Object.values(toolkit.tools),
   bind: Effect.flatMap(Effect.context<Tool.HandlersFor<Tools>>(), (handlers) =>
-    bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, handlers, services)))
+    bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, handlers, services))
+  )
 })
 
 /**
@@ -173,9 +185,9 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
  *
  * **Gotchas**
  *
- * Calls of one message run side by side only where every tool of them was stated to be read-only (`Tool.Readonly`), or where their paths
- * do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight times as long as one; the registry
- * says which tools these are, at debug level.
+ * Calls of one message run side by side only where every tool of them was stated to be read-only (`Tool.Readonly`), or
+ * where their paths do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight
+ * times as long as one; the registry says which tools these are, at debug level.
  */
 export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name: string,
@@ -185,7 +197,7 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   [TypeId]: TypeId,
   name,
   tools: Object.values(toolkit.tools),
-  bind: Effect.gen(function*() {
+  bind: Effect.gen(function* () {
     const built = yield* Layer.build(Layer.fresh(handlers))
     return yield* bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, built, services))
   })
@@ -201,27 +213,33 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, (tool, services) =>
     // Its tools are looked up by run-time name from here on: the record's exact type has no further use.
-    ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services))
+    ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services)
+  )
 })
 
 /**
- * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call works in the directory
- * of the environment that stands for its own, and may write where that lies.
+ * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call
+ * works in the directory of the environment that stands for its own, and may write where that lies.
  */
 export const inEnvironment = <E, R>(
   toolset: Toolset<E, R>
 ): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> => ({
   ...toolset,
-  bind: Effect.gen(function*() {
+  bind: Effect.gen(function* () {
     const tools = yield* CommandEnvironment.provide(toolset.bind)
     const { directory, isConfined, processes, reach } = yield* CommandEnvironment.CommandEnvironment
     if (!isConfined && processes === "here") return tools
-    const inDirectory = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E, ToolContext>): Effect.fn.Return<A, E, ToolContext> {
+    const inDirectory = Effect.fnUntraced(function* <A, E>(
+      effect: Effect.Effect<A, E, ToolContext>
+    ): Effect.fn.Return<A, E, ToolContext> {
       const context = yield* ToolContext
       const cwd = yield* directory(context.cwd)
       return yield* effect.pipe(
         Effect.provideService(CommandEnvironment.CallDirectory, cwd),
-        Effect.provideService(CommandEnvironment.CallConversation, (yield* CommandEnvironment.CallConversation) ?? context.sessionId),
+        Effect.provideService(
+          CommandEnvironment.CallConversation,
+          (yield* CommandEnvironment.CallConversation) ?? context.sessionId
+        ),
         Effect.provideService(ToolContext, { ...context, cwd })
       )
     })
@@ -242,7 +260,11 @@ export const inEnvironment = <E, R>(
 /** The toolset with reasons to ask about its calls beside those that it has, made where it is bound. */
 export const withConcerns = <E, R, R2>(
   toolset: Toolset<E, R>,
-  make: Effect.Effect<(tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>, never, R2>
+  make: Effect.Effect<
+    (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>,
+    never,
+    R2
+  >
 ): Toolset<E, R | R2> => ({
   ...toolset,
   bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
@@ -251,15 +273,25 @@ export const withConcerns = <E, R, R2>(
       const collectAddedConcerns = (args: ToolArguments) => concerns(bound.tool.name, args)
       return {
         ...bound,
-        concerns: before === undefined ? collectAddedConcerns : (args: ToolArguments) => Effect.zipWith(before(args), collectAddedConcerns(args), (some, more) => [...some, ...more])
+        concerns:
+          before === undefined
+            ? collectAddedConcerns
+            : (args: ToolArguments) =>
+                Effect.zipWith(before(args), collectAddedConcerns(args), (some, more) => [...some, ...more])
       }
-    }))
+    })
+  )
 })
 
 /** The toolset with an undo for losses of its calls. */
-export const withUndo = <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>): Toolset<E, R | R2> => ({
+export const withUndo = <E, R, R2>(
+  toolset: Toolset<E, R>,
+  make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>
+): Toolset<E, R | R2> => ({
   ...toolset,
-  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, of]) => tools.map((bound) => ({ ...bound, uncovered: of(bound.tool.name) })))
+  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, of]) =>
+    tools.map((bound) => ({ ...bound, uncovered: of(bound.tool.name) }))
+  )
 })
 
 /** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */

@@ -1,12 +1,13 @@
 /**
- * The names of toolsets, and which tools they stand for: what `--toolsets`, `toolsets` and `disabled_toolsets` choose from.
+ * The names of toolsets, and which tools they stand for: what `--toolsets`, `toolsets` and `disabled_toolsets` choose
+ * from.
  *
  * **Details**
  *
- * A toolset has tools of its own or is composed of others, to any depth; one that contains itself adds nothing twice. What is
- * disabled is taken away after everything was expanded, so that no composition brings it back. `all` and `*` are everything
- * but the integrations that nobody gets without asking. A toolset that is in no list here (a plugin's, an MCP server's) is
- * chosen by its own name, and by `all`, `hermes-cli` and what is composed of them.
+ * A toolset has tools of its own or is composed of others, to any depth; one that contains itself adds nothing twice.
+ * What is disabled is taken away after everything was expanded, so that no composition brings it back. `all` and `*`
+ * are everything but the integrations that nobody gets without asking. A toolset that is in no list here (a plugin's,
+ * an MCP server's) is chosen by its own name, and by `all`, `hermes-cli` and what is composed of them.
  *
  * **Gotchas**
  *
@@ -28,8 +29,21 @@ interface CatalogueEntry {
 
 /** Everything that a program on a user's machine has. */
 const core = [
-  "web", "terminal", "file", "skills", "todo", "memory", "session_search", "clarify", "code_execution", "delegation",
-  "cronjob", "vision", "image_gen", "tts", "browser"
+  "web",
+  "terminal",
+  "file",
+  "skills",
+  "todo",
+  "memory",
+  "session_search",
+  "clarify",
+  "code_execution",
+  "delegation",
+  "cronjob",
+  "vision",
+  "image_gen",
+  "tts",
+  "browser"
 ]
 
 /** Toolsets by name. */
@@ -81,7 +95,8 @@ const expandToolset = (entries: Catalogue, name: string, inside: ReadonlySet<str
   if (entry === undefined || inside.has(name)) return new Set()
   const within = new Set(inside).add(name)
   const tools = new Set(entry.tools)
-  for (const included of entry.includes ?? []) expandToolset(entries, included, within).forEach((tool) => tools.add(tool))
+  for (const included of entry.includes ?? [])
+    expandToolset(entries, included, within).forEach((tool) => tools.add(tool))
   for (const left of entry.without ?? []) expandToolset(entries, left, within).forEach((tool) => tools.delete(tool))
   return tools
 }
@@ -89,13 +104,17 @@ const expandToolset = (entries: Catalogue, name: string, inside: ReadonlySet<str
 /** The tools that a name stands for, compositions resolved; none for a name that is not in the catalogue. */
 export const listTools = (name: string, entries = catalogue): ReadonlySet<string> => {
   if (!everyName.has(name)) return expandToolset(entries, name, new Set())
-  const names = Object.entries(entries).flatMap(([name, entry]) => entry.optIn === true ? [] : [name])
+  const names = Object.entries(entries).flatMap(([name, entry]) => (entry.optIn === true ? [] : [name]))
   return new Set(names.flatMap((name) => [...expandToolset(entries, name, new Set())]))
 }
 
 /** The toolsets of the catalogue that have one of these tools of their own. */
 export const findByTools = (tools: ReadonlySet<string>): ReadonlySet<string> =>
-  new Set(Object.entries(catalogue).flatMap(([name, entry]) => entry.tools?.some((tool) => tools.has(tool)) === true ? [name] : []))
+  new Set(
+    Object.entries(catalogue).flatMap(([name, entry]) =>
+      entry.tools?.some((tool) => tools.has(tool)) === true ? [name] : []
+    )
+  )
 
 /** A name that means no toolset, and the one that it may have meant. */
 interface UnknownName {
@@ -115,7 +134,9 @@ export interface ResolvedToolsets {
 export interface ChoiceLists {
   readonly toolsets: ReadonlyArray<string>
   readonly disabled?: ReadonlyArray<string> | undefined
-  /** Names of toolsets that are registered and not of the catalogue. The bare name of an MCP server means its toolset. */
+  /**
+   * Names of toolsets that are registered and not of the catalogue. The bare name of an MCP server means its toolset.
+   */
   readonly foreign?: ReadonlyArray<string> | undefined
 }
 
@@ -143,17 +164,17 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists):
   }
   return {
     names: known,
-    unknown: names.filter((name) => !isKnown(name)).map((name) => ({
-      name,
-      nearest: findNearest(name, [...Object.keys(catalogue), ...foreign])
-    })),
+    unknown: names
+      .filter((name) => !isKnown(name))
+      .map((name) => ({ name, nearest: findNearest(name, [...Object.keys(catalogue), ...foreign]) })),
     selection: {
       toolset: (name) => {
         const entry = findEntry(name)
         if (entry === undefined) return others.has(name)
         // One that has no tools of its own in the catalogue is somebody's who named it so.
         return entry.tools === undefined
-          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => canTakeForeign(other))))
+          ? !disabled.includes(name) &&
+              (known.includes(name) || (entry.optIn !== true && known.some((other) => canTakeForeign(other))))
           : [...listTools(name)].some((tool) => tools.has(tool))
       },
       // A tool that the catalogue does not name comes with its toolset.
@@ -166,7 +187,10 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists):
 export const ofSubAgents = "agents"
 
 /** The toolsets that are registered, with their tools. */
-export type RegisteredToolsets = ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }> }>
+export type RegisteredToolsets = ReadonlyArray<{
+  readonly toolset: string
+  readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }>
+}>
 
 /** Chooses from what is registered by names of toolsets and of single tools. */
 export const choose = (
@@ -174,9 +198,12 @@ export const choose = (
   registered: RegisteredToolsets,
   disabled: ReadonlyArray<string>
 ): Pick<ResolvedToolsets, "selection" | "unknown"> => {
-  const tools = new Map(registered.flatMap(({ tools, toolset }) => tools.map(({ tool: { name } }) => [name, toolset] as const)))
+  const tools = new Map(
+    registered.flatMap(({ tools, toolset }) => tools.map(({ tool: { name } }) => [name, toolset] as const))
+  )
   const foreign = registered.map(({ toolset }) => toolset).filter((name) => findEntry(name) === undefined)
-  const isSet = (name: string): boolean => everyName.has(name) || findEntry(name) !== undefined || selectForeign(foreign, name).length > 0
+  const isSet = (name: string): boolean =>
+    everyName.has(name) || findEntry(name) !== undefined || selectForeign(foreign, name).length > 0
   const single = new Set(given.filter((name) => !isSet(name) && tools.has(name)))
   const off = resolve({ toolsets: disabled, foreign }).selection
   const isOff = (name: string): boolean => {
@@ -186,14 +213,19 @@ export const choose = (
   const sets = resolve({ toolsets: given.filter((name) => !single.has(name)), disabled, foreign })
   const ofSingle = new Set(Array.from(single, (name) => tools.get(name)))
   return {
-    unknown: sets.unknown.map(({ name }) => ({ name, nearest: findNearest(name, [...Object.keys(catalogue), ...foreign, ...tools.keys()]) })),
+    unknown: sets.unknown.map(({ name }) => ({
+      name,
+      nearest: findNearest(name, [...Object.keys(catalogue), ...foreign, ...tools.keys()])
+    })),
     selection: {
       toolset: (name) => sets.selection.toolset?.(name) === true || ofSingle.has(name),
       tool: (name) => {
         if (single.has(name)) return !isOff(name)
         const toolset = tools.get(name)
         // A toolset that is here for one of its tools brings no other one.
-        return (toolset === undefined || sets.selection.toolset?.(toolset) === true) && sets.selection.tool?.(name) === true
+        return (
+          (toolset === undefined || sets.selection.toolset?.(toolset) === true) && sets.selection.tool?.(name) === true
+        )
       }
     }
   }

@@ -57,14 +57,23 @@ const setup = (fake: Fake.Fake) => {
         seen.waiting.push(name)
         return Effect.andThen(Deferred.succeed(started, undefined), Effect.never)
       }).pipe(Effect.onInterrupt(() => Effect.sync(() => seen.interrupted.push(name)))),
-    nap: ({ seconds }) => Effect.as(Effect.andThen(Effect.sleep(seconds * 1000), Effect.sync(() => seen.napped.push(seconds))), seconds)
+    nap: ({ seconds }) =>
+      Effect.as(
+        Effect.andThen(
+          Effect.sleep(seconds * 1000),
+          Effect.sync(() => seen.napped.push(seconds))
+        ),
+        seconds
+      )
   })
   const layer = Agent.layer({ cwd: "/tmp", identity: "You are a test." }).pipe(
-    Layer.provideMerge(Layer.mergeAll(
-      fake.router,
-      SessionStore.layerMemory,
-      ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
-    ))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        fake.router,
+        SessionStore.layerMemory,
+        ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
+      )
+    )
   )
   return { layer, seen, started }
 }
@@ -74,14 +83,14 @@ const roles = (messages: ReadonlyArray<Prompt.Message>) => messages.map(({ role 
 const results = (messages: ReadonlyArray<Prompt.Message>) =>
   messages.flatMap((message) =>
     message.role === "tool"
-      ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.isFailure, part.result]] : [])
+      ? message.content.flatMap((part) => (part.type === "tool-result" ? [[part.id, part.isFailure, part.result]] : []))
       : []
   )
 
 describe("Agent", () => {
   it.effect("answers without tools", () => {
     const fake = Fake.make(Fake.text("hello"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "hi" })
       assert.strictEqual(result.text, "hello")
       assert.strictEqual(result.exit, "text_response")
@@ -94,29 +103,45 @@ describe("Agent", () => {
     }).pipe(Effect.provide(setup(fake).layer))
   })
 
-  it.effect("goes on from the end of a stored session and stores no message; one that ends in an answer is refused", () => {
-    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "a" })), Fake.text("done"), Fake.text("done again"))
-    return Effect.gen(function*() {
-      const store = yield* SessionStore.SessionStore
-      const { sessionId } = yield* Agent.run({ prompt: "hi" })
-      const stored = yield* store.messages(sessionId)
-      assert.deepStrictEqual(roles(stored), ["user", "assistant", "tool", "assistant"])
-      const before = stored.slice(0, 3)
-      const copy = SessionId.make("copy")
-      yield* store.create({ id: copy, source: "test", provider: "fake", model: "fake-1", systemPrompt: "You are a test." })
-      yield* store.append(copy, before)
+  it.effect(
+    "goes on from the end of a stored session and stores no message; one that ends in an answer is refused",
+    () => {
+      const fake = Fake.make(
+        Fake.calls(Fake.call("c1", "echo", { text: "a" })),
+        Fake.text("done"),
+        Fake.text("done again")
+      )
+      return Effect.gen(function* () {
+        const store = yield* SessionStore.SessionStore
+        const { sessionId } = yield* Agent.run({ prompt: "hi" })
+        const stored = yield* store.messages(sessionId)
+        assert.deepStrictEqual(roles(stored), ["user", "assistant", "tool", "assistant"])
+        const before = stored.slice(0, 3)
+        const copy = SessionId.make("copy")
+        yield* store.create({
+          id: copy,
+          source: "test",
+          provider: "fake",
+          model: "fake-1",
+          systemPrompt: "You are a test."
+        })
+        yield* store.append(copy, before)
 
-      const result = yield* Agent.run({ prompt: "hi", sessionId: copy, goesOn: true })
-      assert.strictEqual(result.text, "done again")
-      assert.deepStrictEqual((yield* store.messages(copy)).slice(0, 3), before)
-      assert.deepStrictEqual(roles(yield* store.messages(copy)), ["user", "assistant", "tool", "assistant"])
-      assert.deepStrictEqual(roles(fake.asked[2]?.messages ?? []), ["system", "user", "assistant", "tool"])
+        const result = yield* Agent.run({ prompt: "hi", sessionId: copy, goesOn: true })
+        assert.strictEqual(result.text, "done again")
+        assert.deepStrictEqual((yield* store.messages(copy)).slice(0, 3), before)
+        assert.deepStrictEqual(roles(yield* store.messages(copy)), ["user", "assistant", "tool", "assistant"])
+        assert.deepStrictEqual(roles(fake.asked[2]?.messages ?? []), ["system", "user", "assistant", "tool"])
 
-      const refused = yield* Effect.flip(Agent.run({ prompt: "hi", sessionId: copy, goesOn: true }))
-      assert.strictEqual(refused.message, "the session does not end in a message of the user or in results of tools: give a prompt")
-      assert.strictEqual((yield* store.messages(copy)).length, 4)
-    }).pipe(Effect.provide(setup(fake).layer))
-  })
+        const refused = yield* Effect.flip(Agent.run({ prompt: "hi", sessionId: copy, goesOn: true }))
+        assert.strictEqual(
+          refused.message,
+          "the session does not end in a message of the user or in results of tools: give a prompt"
+        )
+        assert.strictEqual((yield* store.messages(copy)).length, 4)
+      }).pipe(Effect.provide(setup(fake).layer))
+    }
+  )
 
   it.effect("runs the tools of a step and goes on with their results in model order", () => {
     const fake = Fake.make(
@@ -124,13 +149,16 @@ describe("Agent", () => {
       Fake.text("rested")
     )
     const { layer, seen } = setup(fake)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "sleep" }))
       yield* TestClock.adjust("3 seconds")
       const result = yield* Fiber.join(fiber)
       assert.strictEqual(result.text, "rested")
       assert.deepStrictEqual(seen.napped, [1, 3], "side by side")
-      assert.deepStrictEqual(results(fake.asked[1]?.messages ?? []), [["c1", false, "3"], ["c2", false, "1"]])
+      assert.deepStrictEqual(results(fake.asked[1]?.messages ?? []), [
+        ["c1", false, "3"],
+        ["c2", false, "1"]
+      ])
       assert.strictEqual(result.usage.requestCount, 2)
     }).pipe(Effect.provide(layer))
   })
@@ -146,7 +174,7 @@ describe("Agent", () => {
       ),
       Fake.text("ok")
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "go" })
       assert.strictEqual(result.exit, "text_response")
       const [c1, c2, c3, c4, c5] = results(fake.asked[1]?.messages ?? [])
@@ -164,7 +192,7 @@ describe("Agent", () => {
       Fake.calls(Fake.call("c2", "echo", { text: "2" })),
       Fake.text("so far so good")
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "go", maxIterations: 2 })
       assert.strictEqual(result.exit, "max_iterations_reached")
       assert.strictEqual(result.text, "so far so good")
@@ -177,11 +205,10 @@ describe("Agent", () => {
   })
 
   it.effect("still ends well when the summary fails", () => {
-    const fake = Fake.make(
-      Fake.calls(Fake.call("c1", "echo", { text: "1" })),
-      () => Effect.fail(Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" })))
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "1" })), () =>
+      Effect.fail(Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" })))
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "go", maxIterations: 1 })
       assert.strictEqual(result.exit, "max_iterations_reached")
       assert.match(result.text, /^Stopped after 1 model call without .* the summary failed \(/)
@@ -193,7 +220,7 @@ describe("Agent", () => {
       () => Effect.fail(Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" }))),
       Fake.text("better")
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run({ prompt: "go", sessionId: "s1" }))
       assert.strictEqual(error._tag, "AiError")
       const store = yield* SessionStore.SessionStore
@@ -208,7 +235,7 @@ describe("Agent", () => {
 
   it.effect("replays the stored system prompt byte for byte", () => {
     const fake = Fake.make(Fake.text("a"), Fake.text("b"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "one", sessionId: "s1" })
       yield* TestClock.adjust("2 days")
       yield* Agent.run({ prompt: "two", sessionId: "s1", systemPrompt: "something else" })
@@ -222,7 +249,7 @@ describe("Agent", () => {
       Fake.text("after")
     )
     const { layer, seen, started } = setup(fake)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1" }))
       yield* Deferred.await(started)
       yield* Fiber.interrupt(fiber)
@@ -242,16 +269,19 @@ describe("Agent", () => {
   it.effect("stop ends a run with a result and what was said so far", () => {
     const shown = Deferred.makeUnsafe<void>()
     const fake = Fake.make((request, options) =>
-      Effect.andThen(Fake.pieces("half an ")(request, options), Effect.never))
-    return Effect.gen(function*() {
+      Effect.andThen(Fake.pieces("half an ")(request, options), Effect.never)
+    )
+    return Effect.gen(function* () {
       const agent = yield* Agent.Agent
-      const fiber = yield* Effect.forkChild(agent.run({
-        prompt: "go",
-        sessionId: "s1",
-        streaming: true,
-        onEvent: (events) =>
-          events.some(({ _tag }) => _tag === "TextDelta") ? Deferred.succeed(shown, undefined) : Effect.void
-      }))
+      const fiber = yield* Effect.forkChild(
+        agent.run({
+          prompt: "go",
+          sessionId: "s1",
+          streaming: true,
+          onEvent: (events) =>
+            events.some(({ _tag }) => _tag === "TextDelta") ? Deferred.succeed(shown, undefined) : Effect.void
+        })
+      )
       yield* Deferred.await(shown)
       assert.isTrue(yield* agent.stop("s1"))
       const result = yield* Fiber.join(fiber)
@@ -265,7 +295,7 @@ describe("Agent", () => {
 
   it.effect("refuses a second run on a busy session, and an empty prompt", () => {
     const fake = Fake.make(() => Effect.never)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1" }), { startImmediately: true })
       const busy = yield* Effect.flip(Agent.run({ prompt: "go", sessionId: "s1" }))
       assert.strictEqual(busy._tag, "SessionBusy")
@@ -277,23 +307,26 @@ describe("Agent", () => {
 
   it.effect("streams what happens, in order, and the deltas are the text", () => {
     const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "x" })), Fake.pieces("all ", "done"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const events = yield* Stream.runCollect(Agent.stream({ prompt: "go" }))
-      assert.deepStrictEqual(events.map(({ _tag }) => _tag), [
-        "RunStarted",
-        "StepStarted",
-        "UsageReported",
-        "ToolStarted",
-        "ToolFinished",
-        "StepFinished",
-        "StepStarted",
-        "TextDelta",
-        "TextDelta",
-        "UsageReported",
-        "StepFinished",
-        "RunFinished"
-      ])
-      const deltas = events.flatMap((event: RunEvent) => event._tag === "TextDelta" ? [event.text] : []).join("")
+      assert.deepStrictEqual(
+        events.map(({ _tag }) => _tag),
+        [
+          "RunStarted",
+          "StepStarted",
+          "UsageReported",
+          "ToolStarted",
+          "ToolFinished",
+          "StepFinished",
+          "StepStarted",
+          "TextDelta",
+          "TextDelta",
+          "UsageReported",
+          "StepFinished",
+          "RunFinished"
+        ]
+      )
+      const deltas = events.flatMap((event: RunEvent) => (event._tag === "TextDelta" ? [event.text] : [])).join("")
       const last = events.at(-1)
       assert.isTrue(last?._tag === "RunFinished" && last.text === deltas)
     }).pipe(Effect.provide(setup(fake).layer))
@@ -302,7 +335,7 @@ describe("Agent", () => {
   it.effect("ending the stream early interrupts the run", () => {
     const fake = Fake.make(Fake.calls(Fake.call("c1", "wait", { name: "a" })))
     const { layer, seen } = setup(fake)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.stream({ prompt: "go", sessionId: "s1" }).pipe(
         Stream.takeUntil((event) => event._tag === "ToolStarted"),
         Stream.runDrain
@@ -314,10 +347,12 @@ describe("Agent", () => {
   })
 
   it.effect("an answer that the provider pauses goes on, three times at most", () => {
-    const pause = (text: string): Fake.Turn => () =>
-      Effect.succeed(Fake.answer([Response.makePart("text", { text })], "pause"))
+    const pause =
+      (text: string): Fake.Turn =>
+      () =>
+        Effect.succeed(Fake.answer([Response.makePart("text", { text })], "pause"))
     const fake = Fake.make(pause("one "), pause("two "), Fake.text("three"), pause("on and on "))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "go" })
       assert.deepInclude(result, { text: "one two three", exit: "text_response", steps: 3 })
       const endless = yield* Agent.run({ prompt: "go" })
@@ -326,23 +361,22 @@ describe("Agent", () => {
   })
 
   it.effect("a step sees the tools that are registered when it begins", () => {
-    const fake = Fake.make(
-      Fake.calls(Fake.call("c1", "echo", { text: "x" })),
-      Fake.text("ok")
-    )
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "x" })), Fake.text("ok"))
     const { layer } = setup(fake)
     const Late = Tool.make("late", { description: "Comes later", success: Schema.String })
     const kit = Toolkit.make(Late)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const registry = yield* ToolRegistry.ToolRegistry
       yield* Agent.run({ prompt: "go" })
       const before = fake.asked[0]?.tools
       assert.strictEqual(fake.asked[1]?.tools, before, "the same array as long as nothing changed")
-      yield* Effect.scoped(Effect.gen(function*() {
-        yield* registry.register(Toolset.make("later", kit, kit.toLayer({ late: () => Effect.succeed("") })))
-        yield* Agent.run({ prompt: "go" })
-        assert.include(fake.asked.at(-1)?.tools.map(({ name }) => name) ?? [], "late")
-      }))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* registry.register(Toolset.make("later", kit, kit.toLayer({ late: () => Effect.succeed("") })))
+          yield* Agent.run({ prompt: "go" })
+          assert.include(fake.asked.at(-1)?.tools.map(({ name }) => name) ?? [], "late")
+        })
+      )
       yield* Agent.run({ prompt: "go" })
       assert.notInclude(fake.asked.at(-1)?.tools.map(({ name }) => name) ?? [], "late")
     }).pipe(Effect.provide(layer))

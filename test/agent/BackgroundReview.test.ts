@@ -32,7 +32,11 @@ const id = SessionId.make("s1")
 
 const isReview = ({ messages }: Pick<ModelCall, "messages">): boolean => messages.every(({ role }) => role !== "system")
 
-const Look = Tool.make("look", { description: "Looks", parameters: Schema.Struct({ n: Schema.Number }), success: Schema.String })
+const Look = Tool.make("look", {
+  description: "Looks",
+  parameters: Schema.Struct({ n: Schema.Number }),
+  success: Schema.String
+})
 const looking = Toolkit.make(Look)
 const lookToolset = Toolset.make("looking", looking, looking.toLayer({ look: () => Effect.succeed("seen") }))
 
@@ -62,11 +66,16 @@ const world = ({ approvals, review, reviews = { memoryTurns: 2 }, turns }: World
       ;(isReview(asked) ? sides : mains).push(asked)
       const next = list.length > 1 ? list.shift() : list[0]
       return next === undefined ? Effect.die("no answer is left") : next(request, options)
-    }))
-  const stores = Layer.unwrap(Effect.map(temporaryDirectory, (directory) => Layer.merge(
-    MemoryStore.layer({ directory, database: `${directory}/state.db`, limits: { memory: 2_200, user: 1_375 } }),
-    SkillStore.layer({ directory: `${directory}/skills`, database: `${directory}/state.db`, os: "linux" })
-  ))).pipe(Layer.provide(NodeServices.layer))
+    })
+  )
+  const stores = Layer.unwrap(
+    Effect.map(temporaryDirectory, (directory) =>
+      Layer.merge(
+        MemoryStore.layer({ directory, database: `${directory}/state.db`, limits: { memory: 2_200, user: 1_375 } }),
+        SkillStore.layer({ directory: `${directory}/skills`, database: `${directory}/state.db`, os: "linux" })
+      )
+    )
+  ).pipe(Layer.provide(NodeServices.layer))
   const layer = Runtime.layer({
     provider: Layer.succeed(Provider, fake.provider),
     tools: [MemoryTool.toolset, SkillTools.toolset, lookToolset],
@@ -79,45 +88,61 @@ const world = ({ approvals, review, reviews = { memoryTurns: 2 }, turns }: World
 
 const say = (prompt: string, more: Partial<RunOptions> = {}) => Agent.run({ prompt, sessionId: "s1", ...more })
 
-const settled = BackgroundReviews.use((reviews) => Effect.andThen(reviews.settled(id), Effect.map(reviews.take(id), (found) => found.map(({ text }) => text))))
+const settled = BackgroundReviews.use((reviews) =>
+  Effect.andThen(
+    reviews.settled(id),
+    Effect.map(reviews.take(id), (found) => found.map(({ text }) => text))
+  )
+)
 
 const remember = Fake.calls(Fake.call("m1", "memory", { action: "add", target: "user", content: "likes tea" }))
 const nothing = Fake.text("Nothing to save.")
 
 describe("background review", () => {
-  it.effect("is due at every so many turns, has the tools for memory alone, and writes nothing into the session", () => {
-    const { layer, mains, sides, told } = world({ turns: [Fake.text("Hello.")], review: [remember, nothing] })
-    return Effect.gen(function*() {
-      yield* say("I like tea")
-      assert.deepStrictEqual(yield* settled, [])
-      assert.lengthOf(sides, 0, "the first turn is none of it")
-      yield* say("really")
-      assert.deepStrictEqual(yield* settled, ["Background review: memory updated (1 change)."])
-      assert.deepStrictEqual(sides[0]?.tools.map(({ name }) => name), ["memory"])
-      assert.include(JSON.stringify(sides[0]?.messages), "I like tea")
-      assert.deepStrictEqual(yield* MemoryStore.MemoryStore.use((store) => store.entries("user")), ["likes tea"])
-      assert.deepStrictEqual(told, ["memory"], "its calls take the way of every other")
-      const messages = yield* SessionStore.use((store) => store.messages(id))
-      assert.deepStrictEqual(messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"])
-      assert.lengthOf(mains, 2)
-      yield* say("and now?")
-      yield* settled
-      assert.lengthOf(sides, 2, "the counter begins anew")
-    }).pipe(Effect.provide(layer))
-  })
+  it.effect(
+    "is due at every so many turns, has the tools for memory alone, and writes nothing into the session",
+    () => {
+      const { layer, mains, sides, told } = world({ turns: [Fake.text("Hello.")], review: [remember, nothing] })
+      return Effect.gen(function* () {
+        yield* say("I like tea")
+        assert.deepStrictEqual(yield* settled, [])
+        assert.lengthOf(sides, 0, "the first turn is none of it")
+        yield* say("really")
+        assert.deepStrictEqual(yield* settled, ["Background review: memory updated (1 change)."])
+        assert.deepStrictEqual(
+          sides[0]?.tools.map(({ name }) => name),
+          ["memory"]
+        )
+        assert.include(JSON.stringify(sides[0]?.messages), "I like tea")
+        assert.deepStrictEqual(yield* MemoryStore.MemoryStore.use((store) => store.entries("user")), ["likes tea"])
+        assert.deepStrictEqual(told, ["memory"], "its calls take the way of every other")
+        const messages = yield* SessionStore.use((store) => store.messages(id))
+        assert.deepStrictEqual(
+          messages.map(({ role }) => role),
+          ["user", "assistant", "user", "assistant"]
+        )
+        assert.lengthOf(mains, 2)
+        yield* say("and now?")
+        yield* settled
+        assert.lengthOf(sides, 2, "the counter begins anew")
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
   it.effect("counts for the session and the record as a side task, and not as a step of the run", () => {
     const { layer } = world({ turns: [Fake.text("Hello.")], review: [remember, nothing], reviews: { memoryTurns: 1 } })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const result = yield* say("I like tea")
       assert.strictEqual(result.usage.requestCount, 1)
       yield* settled
       const store = yield* SessionStore
       assert.strictEqual(Option.getOrThrow(yield* store.get(id)).usage.requestCount, 3)
       const entries = yield* RunRecord.use((record) => Stream.runCollect(record.read({ sessionId: id })))
-      const calls = entries.flatMap(({ event }) => event._tag === "CallStarted" || event._tag === "CallEnded" ? [event] : [])
+      const calls = entries.flatMap(({ event }) =>
+        event._tag === "CallStarted" || event._tag === "CallEnded" ? [event] : []
+      )
       assert.deepStrictEqual(calls, [], "its calls are no calls of the run")
-      const asked = entries.flatMap(({ event }) => event._tag === "AttemptStarted" ? [event] : [])
+      const asked = entries.flatMap(({ event }) => (event._tag === "AttemptStarted" ? [event] : []))
       assert.lengthOf(asked, 3)
       assert.isTrue(JSON.stringify(asked.slice(1)).includes("background_review"))
     }).pipe(Effect.provide(layer))
@@ -130,11 +155,18 @@ describe("background review", () => {
       review: [(...given) => Effect.andThen(Deferred.await(gate), remember(...given)), nothing],
       reviews: { memoryTurns: 1 }
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const reviews = yield* BackgroundReviews
       assert.strictEqual((yield* say("I like tea")).text, "Hello.")
-      assert.deepStrictEqual((yield* reviews.list).map(({ subjects }) => subjects), [["memory"]])
-      assert.strictEqual((yield* say("and milk")).text, "Hello.", "the session is free, and there is one review at a time")
+      assert.deepStrictEqual(
+        (yield* reviews.list).map(({ subjects }) => subjects),
+        [["memory"]]
+      )
+      assert.strictEqual(
+        (yield* say("and milk")).text,
+        "Hello.",
+        "the session is free, and there is one review at a time"
+      )
       assert.lengthOf(yield* reviews.list, 1)
       yield* Deferred.succeed(gate, undefined)
       assert.deepStrictEqual(yield* settled, ["Background review: memory updated (1 change)."])
@@ -144,7 +176,7 @@ describe("background review", () => {
   it.effect("begins anew when the agent itself remembered, and is none after an empty or failed turn", () => {
     const own = Fake.calls(Fake.call("m1", "memory", { action: "add", content: "the site is built by make" }))
     const { layer, sides } = world({ turns: [own, Fake.text("Saved."), Fake.text("Hello.")], review: [nothing] })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* say("remember how to build")
       yield* say("hello")
       yield* settled
@@ -158,39 +190,61 @@ describe("background review", () => {
   it.effect("of skills is due after steps; what needs an approval is kept as a proposal, and nobody is asked", () => {
     const create = Fake.calls(Fake.call("k1", "skill_manage", { action: "create", name: "deploy", content: skillText }))
     const look = (n: number) => Fake.calls(Fake.call(`l${n}`, "look", { n }))
-    const scene = { turns: [look(1), look(2), Fake.text("Done.")], review: [create, nothing], reviews: { skillSteps: 3 } }
+    const scene = {
+      turns: [look(1), look(2), Fake.text("Done.")],
+      review: [create, nothing],
+      reviews: { skillSteps: 3 }
+    }
     const denied = world(scene)
     const allowed = world({ ...scene, approvals: Approvals.layerCallback(() => Effect.succeed("once")) })
-    return Effect.gen(function*() {
-      yield* Effect.gen(function*() {
+    return Effect.gen(function* () {
+      yield* Effect.gen(function* () {
         yield* say("deploy it")
-        assert.deepStrictEqual(yield* settled, ["Background review: skill \"deploy\" proposed: see `hermes skills proposed`."])
+        assert.deepStrictEqual(yield* settled, [
+          'Background review: skill "deploy" proposed: see `hermes skills proposed`.'
+        ])
         const { catalogue, change, proposals } = yield* SkillStore.SkillStore
         const [only, ...more] = yield* proposals.list
         assert.deepStrictEqual([only?.change, more], [{ action: "create", name: "deploy", content: skillText }, []])
         assert.include(JSON.stringify(denied.sides[1]?.messages), only?.id ?? "no proposal")
-        assert.deepStrictEqual(denied.sides[0]?.tools.map(({ name }) => name), ["skills_list", "skill_view", "skill_manage"])
+        assert.deepStrictEqual(
+          denied.sides[0]?.tools.map(({ name }) => name),
+          ["skills_list", "skill_view", "skill_manage"]
+        )
         assert.lengthOf((yield* catalogue).skills, 0)
         if (only !== undefined) yield* change(only.change)
-        assert.deepStrictEqual((yield* catalogue).skills.map(({ name }) => name), ["deploy"])
+        assert.deepStrictEqual(
+          (yield* catalogue).skills.map(({ name }) => name),
+          ["deploy"]
+        )
       }).pipe(Effect.provide(denied.layer))
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         yield* say("deploy it")
         yield* settled
-        assert.lengthOf((yield* SkillStore.SkillStore.use(({ catalogue }) => catalogue)).skills, 0, "nobody is asked from the background")
+        assert.lengthOf(
+          (yield* SkillStore.SkillStore.use(({ catalogue }) => catalogue)).skills,
+          0,
+          "nobody is asked from the background"
+        )
       }).pipe(Effect.provide(allowed.layer))
     })
   })
 
   it.effect("has no tools that the run did not have, and does not go beyond the budget of its run", () => {
-    const { layer, sides } = world({ turns: [Fake.text("Hello.")], review: [remember], reviews: { memoryTurns: 1, skillSteps: 1 } })
-    return Effect.gen(function*() {
+    const { layer, sides } = world({
+      turns: [Fake.text("Hello.")],
+      review: [remember],
+      reviews: { memoryTurns: 1, skillSteps: 1 }
+    })
+    return Effect.gen(function* () {
       yield* say("hello", { tools: { tool: (name) => name === "look" } })
       yield* settled
       assert.lengthOf(sides, 0, "neither memory nor skills are offered")
       yield* say("hello", { tools: { tool: (name) => name === "memory" } })
       yield* settled
-      assert.deepStrictEqual(Array.from(new Set(sides.flatMap(({ tools }) => tools.map(({ name }) => name)))), ["memory"])
+      assert.deepStrictEqual(Array.from(new Set(sides.flatMap(({ tools }) => tools.map(({ name }) => name)))), [
+        "memory"
+      ])
       assert.lengthOf(sides, 8, "it has an end")
       sides.length = 0
       yield* say("hello", { budget: { tokens: 40 } })

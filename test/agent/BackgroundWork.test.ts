@@ -14,15 +14,17 @@ import * as ProcessRegistry from "../../src/tool/builtin/terminal/ProcessRegistr
 import { machine } from "../support/hermes.ts"
 import { eventually, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
 
-const work = Effect.gen(function*() {
+const work = Effect.gen(function* () {
   const children = makeChildren()
-  const context = yield* Layer.build(Layer.fresh(
-    BackgroundWork.layer.pipe(
-      Layer.provideMerge(ProcessRegistry.layer),
-      Layer.provideMerge(ProcessEvents.layer),
-      Layer.provide([Layer.succeed(Children, children), BackgroundReview.layer])
+  const context = yield* Layer.build(
+    Layer.fresh(
+      BackgroundWork.layer.pipe(
+        Layer.provideMerge(ProcessRegistry.layer),
+        Layer.provideMerge(ProcessEvents.layer),
+        Layer.provide([Layer.succeed(Children, children), BackgroundReview.layer])
+      )
     )
-  ))
+  )
   const registry = yield* Effect.provideContext(ProcessRegistry.ProcessRegistry, context)
   const start = (command: string, notifyOnComplete: boolean) =>
     registry.start({
@@ -51,20 +53,31 @@ const child = (subagentId: string, parent: string, own: string) => ({
 
 layer(nodeLayer)("BackgroundWork", (it) => {
   it.effect("lists the processes and the family of a session, and of no other", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { background, children, start } = yield* work
       const process = yield* start("sleep 600", false)
-      for (const [id, parent, own] of [["sa-1", "a", "c1"], ["sa-2", "c1", "c2"], ["sa-3", "b", "c3"]] as const) {
+      for (const [id, parent, own] of [
+        ["sa-1", "a", "c1"],
+        ["sa-2", "c1", "c2"],
+        ["sa-3", "b", "c3"]
+      ] as const) {
         yield* Effect.forkScoped(children.during(child(id, parent, own), Effect.void, Effect.never))
       }
       yield* Effect.yieldNow
-      assert.deepStrictEqual((yield* background.list(session("a"))).map(({ id }) => id), ["sa-1", "sa-2", process.id])
-      assert.deepStrictEqual((yield* background.list(session("b"))).map(({ id, at }) => [id, at]), [["sa-3", "thinking"]])
+      assert.deepStrictEqual(
+        (yield* background.list(session("a"))).map(({ id }) => id),
+        ["sa-1", "sa-2", process.id]
+      )
+      assert.deepStrictEqual(
+        (yield* background.list(session("b"))).map(({ id, at }) => [id, at]),
+        [["sa-3", "thinking"]]
+      )
       assert.isUndefined(yield* background.stop(session("a"), "sa-"), "which one is not clear")
-    }))
+    })
+  )
 
   it.effect("ends processes and children, and leaves nothing behind", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { background, children, start } = yield* work
       const process = yield* start("sleep 600", false)
       const stopped = yield* Deferred.make<void>()
@@ -74,12 +87,16 @@ layer(nodeLayer)("BackgroundWork", (it) => {
       yield* Effect.yieldNow
       assert.lengthOf(yield* background.stopAll(session("a")), 2)
       yield* Deferred.await(stopped)
-      yield* eventually("it is gone", Effect.map(isAlive(process.pid), (alive) => !alive))
+      yield* eventually(
+        "it is gone",
+        Effect.map(isAlive(process.pid), (alive) => !alive)
+      )
       assert.isEmpty(yield* background.list(session("a")))
-    }))
+    })
+  )
 
   it.effect("the end of a process that is to tell of it is a message, which is waited for and taken once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { background, start } = yield* work
       yield* start("sleep 600", false)
       const { id } = yield* start("echo made; exit 3", true)
@@ -90,10 +107,11 @@ layer(nodeLayer)("BackgroundWork", (it) => {
         `[The background process ${id} (echo made; exit 3) exited with code 3]\nThe end of its output:\nmade\n`
       ])
       assert.isEmpty(yield* background.take(session("a")))
-    }))
+    })
+  )
 
   it.effect("what a process printed is told without its secrets", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { background, start } = yield* work
       const key = `sk-${"a1B2".repeat(10)}`
       yield* start(`echo ${key}`, true)
@@ -101,29 +119,40 @@ layer(nodeLayer)("BackgroundWork", (it) => {
       const [told = ""] = yield* background.take(session("a"))
       assert.include(told, "sk-a…")
       assert.notInclude(told, key)
-    }))
+    })
+  )
 
   it("what was watched for is told with its lines", () => {
     const base = { processId: "proc_1", sessionId: session("a"), taskId: TaskId.make("a"), command: "make", at: 0 }
     assert.strictEqual(
-      BackgroundWork.renderProcessEvent({ ...base, _tag: "WatchMatched", pattern: "error", lines: ["error: 1", "error: 2"], suppressed: 4 }),
-      "[The background process proc_1 (make) printed \"error\"]\nerror: 1\nerror: 2\n(4 earlier matches are left out)"
+      BackgroundWork.renderProcessEvent({
+        ...base,
+        _tag: "WatchMatched",
+        pattern: "error",
+        lines: ["error: 1", "error: 2"],
+        suppressed: 4
+      }),
+      '[The background process proc_1 (make) printed "error"]\nerror: 1\nerror: 2\n(4 earlier matches are left out)'
     )
   })
 
   it.effect("a single query waits for processes that are to tell of their end, and for no other", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, put } = yield* machine
       const start = (command: string, notify: boolean) =>
         `{ name: terminal, arguments: { command: "${command}", background: true, notify_on_complete: ${notify} } }`
-      put("turns.yaml", [
-        "turns:",
-        `  - tool_calls: [${start("sleep 0.4; touch told", true)}]`,
-        `  - tool_calls: [${start("sleep 600; touch never", false)}]`,
-        "  - text: started"
-      ].join("\n"))
+      put(
+        "turns.yaml",
+        [
+          "turns:",
+          `  - tool_calls: [${start("sleep 0.4; touch told", true)}]`,
+          `  - tool_calls: [${start("sleep 600; touch never", false)}]`,
+          "  - text: started"
+        ].join("\n")
+      )
       const { code, stdout } = yield* hermes(["-Q", "-q", "go", "--script", "turns.yaml"])
       assert.deepStrictEqual([code, stdout], [0, "started\n"])
       assert.isTrue(existsSync(at("told")))
-    }))
+    })
+  )
 })

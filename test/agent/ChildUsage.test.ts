@@ -16,17 +16,20 @@ import * as Fake from "../support/fakeModel.ts"
 
 const s1 = SessionId.make("s1")
 
-const stored = Effect.fnUntraced(function*(id: string) {
+const stored = Effect.fnUntraced(function* (id: string) {
   const store = yield* SessionStore
   const { usage } = Option.getOrThrow(yield* store.get(SessionId.make(id)))
   const models = yield* store.usageByModel(SessionId.make(id))
-  assert.strictEqual(models.reduce((count, { usage }) => count + usage.requestCount, 0), usage.requestCount)
+  assert.strictEqual(
+    models.reduce((count, { usage }) => count + usage.requestCount, 0),
+    usage.requestCount
+  )
   return usage
 })
 
 const listening = () => {
   const events: Array<RunEvent> = []
-  const reported = () => events.flatMap((event) => event._tag === "UsageReported" ? [event] : [])
+  const reported = () => events.flatMap((event) => (event._tag === "UsageReported" ? [event] : []))
   return { events, reported, onEvent: (some: ReadonlyArray<RunEvent>) => Effect.sync(() => void events.push(...some)) }
 }
 
@@ -37,12 +40,15 @@ describe("what children take", () => {
       if (!isChild(prompt)) return delegate({ goal: "outer", role: "orchestrator" })
       return prompt.startsWith("outer") ? delegate({ goal: "inner" }) : say("inner is done")
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { onEvent, reported } = listening()
       const { usage } = yield* Agent.run({ prompt: "go", sessionId: "s1", onEvent })
       assert.strictEqual(usage.requestCount, 5)
       assert.deepStrictEqual(yield* stored("s1"), usage)
-      assert.deepStrictEqual(reported().reduce((sum, event) => Usage.add(sum, event.usage), Usage.zero), usage)
+      assert.deepStrictEqual(
+        reported().reduce((sum, event) => Usage.add(sum, event.usage), Usage.zero),
+        usage
+      )
       const store = yield* SessionStore
       const sessions = yield* store.list({ source: "subagent" })
       const counts = sessions.map(({ usage }) => usage.requestCount).sort()
@@ -55,8 +61,9 @@ describe("what children take", () => {
   it.effect("is there when the run fails after them", () => {
     const refused = Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" }))
     const { layer } = setup(({ prompt, results }) =>
-      isChild(prompt) ? say("seven") : results === 0 ? delegate({ goal: "count" }) : Effect.fail(refused))
-    return Effect.gen(function*() {
+      isChild(prompt) ? say("seven") : results === 0 ? delegate({ goal: "count" }) : Effect.fail(refused)
+    )
+    return Effect.gen(function* () {
       const { onEvent, reported } = listening()
       yield* Effect.flip(Agent.run({ prompt: "go", sessionId: "s1", onEvent }))
       assert.strictEqual((yield* stored("s1")).requestCount, 2)
@@ -72,7 +79,7 @@ describe("what children take", () => {
         ? Effect.succeed(Fake.callsAnswer(Fake.call("e1", "echo", { text: "x" })))
         : Effect.andThen(Deferred.succeed(second, undefined), Effect.never)
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { onEvent, reported } = listening()
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1", onEvent }))
       yield* Deferred.await(second)
@@ -82,33 +89,52 @@ describe("what children take", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("is told to the run that sent them to the background while it goes on, and in its session afterwards too", () => {
-    const [first, next, asked] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
-    const { layer } = setup(({ prompt, results }) => {
-      if (isChild(prompt)) {
+  it.effect(
+    "is told to the run that sent them to the background while it goes on, and in its session afterwards too",
+    () => {
+      const [first, next, asked] = [
+        Deferred.makeUnsafe<void>(),
+        Deferred.makeUnsafe<void>(),
+        Deferred.makeUnsafe<void>()
+      ]
+      const { layer } = setup(({ prompt, results }) => {
+        if (isChild(prompt)) {
+          return results === 0
+            ? Effect.andThen(
+                Deferred.await(first),
+                Effect.succeed(Fake.callsAnswer(Fake.call("e1", "echo", { text: "x" })))
+              )
+            : Effect.andThen(Deferred.succeed(asked, undefined), Effect.andThen(Deferred.await(next), say("seven")))
+        }
+        // Answers only when the child's first call is paid for.
         return results === 0
-          ? Effect.andThen(Deferred.await(first), Effect.succeed(Fake.callsAnswer(Fake.call("e1", "echo", { text: "x" }))))
-          : Effect.andThen(Deferred.succeed(asked, undefined), Effect.andThen(Deferred.await(next), say("seven")))
-      }
-      // Answers only when the child's first call is paid for.
-      return results === 0
-        ? delegate({ goal: "count", background: true })
-        : Effect.andThen(Deferred.succeed(first, undefined), Effect.andThen(Deferred.await(asked), say("ok")))
-    })
-    return Effect.gen(function*() {
-      const { events, onEvent, reported } = listening()
-      const after: Array<UsageReported> = []
-      const onUsageAfter = (events: ReadonlyArray<UsageReported>) => Effect.sync(() => void after.push(...events))
-      const { usage } = yield* Agent.run({ prompt: "go", sessionId: "s1", onEvent, onUsageAfter })
-      assert.strictEqual(usage.requestCount, 3)
-      assert.deepStrictEqual(reported().map(({ origin }) => origin?.startsWith("sa-") ?? false), [false, true, false])
-      assert.deepStrictEqual(reported().reduce((sum, event) => Usage.add(sum, event.usage), Usage.zero), usage)
-      yield* Deferred.succeed(next, undefined)
-      yield* (yield* Children).arrived(s1)
-      // The last event stays the last, and the spending is told apart.
-      assert.strictEqual(events.at(-1)?._tag, "RunFinished")
-      assert.deepStrictEqual(after.map(({ origin, usage }) => [origin?.startsWith("sa-"), usage.requestCount]), [[true, 1]])
-      assert.strictEqual((yield* stored("s1")).requestCount, 4)
-    }).pipe(Effect.provide(layer))
-  })
+          ? delegate({ goal: "count", background: true })
+          : Effect.andThen(Deferred.succeed(first, undefined), Effect.andThen(Deferred.await(asked), say("ok")))
+      })
+      return Effect.gen(function* () {
+        const { events, onEvent, reported } = listening()
+        const after: Array<UsageReported> = []
+        const onUsageAfter = (events: ReadonlyArray<UsageReported>) => Effect.sync(() => void after.push(...events))
+        const { usage } = yield* Agent.run({ prompt: "go", sessionId: "s1", onEvent, onUsageAfter })
+        assert.strictEqual(usage.requestCount, 3)
+        assert.deepStrictEqual(
+          reported().map(({ origin }) => origin?.startsWith("sa-") ?? false),
+          [false, true, false]
+        )
+        assert.deepStrictEqual(
+          reported().reduce((sum, event) => Usage.add(sum, event.usage), Usage.zero),
+          usage
+        )
+        yield* Deferred.succeed(next, undefined)
+        yield* (yield* Children).arrived(s1)
+        // The last event stays the last, and the spending is told apart.
+        assert.strictEqual(events.at(-1)?._tag, "RunFinished")
+        assert.deepStrictEqual(
+          after.map(({ origin, usage }) => [origin?.startsWith("sa-"), usage.requestCount]),
+          [[true, 1]]
+        )
+        assert.strictEqual((yield* stored("s1")).requestCount, 4)
+      }).pipe(Effect.provide(layer))
+    }
+  )
 })

@@ -20,9 +20,17 @@ import { protocols, type WireTurn } from "../support/wireModel.ts"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 
-const Look = Tool.make("look", { description: "Looks.", parameters: Schema.Struct({ at: Schema.Number }), success: Schema.String }).annotate(Tool.Readonly, true)
+const Look = Tool.make("look", {
+  description: "Looks.",
+  parameters: Schema.Struct({ at: Schema.Number }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Look)
-const looks = Toolset.make("look", toolkit, toolkit.toLayer({ look: ({ at }) => Effect.succeed(`seen ${at}: ${"words of a file ".repeat(800)}`) }))
+const looks = Toolset.make(
+  "look",
+  toolkit,
+  toolkit.toLayer({ look: ({ at }) => Effect.succeed(`seen ${at}: ${"words of a file ".repeat(800)}`) })
+)
 
 interface Asked {
   readonly body: string
@@ -31,13 +39,17 @@ interface Asked {
 }
 
 /** A model with a window of 64,000 tokens that counts a quarter of the characters; it refuses what is longer. */
-const model = (turnOf: (step: number) => WireTurn, summary: () => WireTurn | number = () => ({ text: "## Active Task\nlook at everything" })) =>
-  Effect.gen(function*() {
+const model = (
+  turnOf: (step: number) => WireTurn,
+  summary: () => WireTurn | number = () => ({ text: "## Active Task\nlook at everything" })
+) =>
+  Effect.gen(function* () {
     const asked: Array<Asked> = []
     const refused: Array<number> = []
     let step = 0
     const server = yield* HttpServer.make(({ body, url }, response) => {
-      const json = (status: number, value: unknown) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value))
+      const json = (status: number, value: unknown) =>
+        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value))
       if (!url.includes("chat/completions")) return json(200, { data: [{ id: "m", context_length: 64_000 }] })
       const { messages } = JSON.parse(body)
       const isSummary = JSON.stringify(messages[0]).includes("handoff note of a conversation")
@@ -45,7 +57,12 @@ const model = (turnOf: (step: number) => WireTurn, summary: () => WireTurn | num
       const tokens = Math.ceil(body.length / 4)
       if (tokens > 64_000 && !isSummary) {
         refused.push(tokens)
-        return json(400, { error: { message: `This model's maximum context length is 64000 tokens, you asked for ${tokens}`, code: "context_length_exceeded" } })
+        return json(400, {
+          error: {
+            message: `This model's maximum context length is 64000 tokens, you asked for ${tokens}`,
+            code: "context_length_exceeded"
+          }
+        })
       }
       const turn = isSummary ? summary() : turnOf(step++)
       if (typeof turn === "number") return json(turn, { error: { message: "no" } })
@@ -56,8 +73,13 @@ const model = (turnOf: (step: number) => WireTurn, summary: () => WireTurn | num
     return { asked, refused, url: `${server.url}/v1` }
   })
 
-const loops = (steps: number, made = (at: number): WireTurn => ({ calls: [{ id: `c${at}`, name: "look", args: JSON.stringify({ at }) }] })) => (step: number): WireTurn =>
-  step < steps ? made(step) : { text: "all seen" }
+const loops =
+  (
+    steps: number,
+    made = (at: number): WireTurn => ({ calls: [{ id: `c${at}`, name: "look", args: JSON.stringify({ at }) }] })
+  ) =>
+  (step: number): WireTurn =>
+    step < steps ? made(step) : { text: "all seen" }
 
 const runtime = (url: string, settings: Compaction.Settings | "off" = { protectLast: 4 }) =>
   Runtime.layer({
@@ -67,90 +89,143 @@ const runtime = (url: string, settings: Compaction.Settings | "off" = { protectL
   }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, settings)))
 
 const events = (prompt: string, sessionId?: string) =>
-  Effect.flatMap(Agent.Agent, (agent) => Stream.runCollect(agent.stream({ prompt, sessionId, streaming: false, maxIterations: 200 })))
-const notices = (told: ReadonlyArray<RunEvent>) => told.flatMap((event) => event._tag === "Notice" ? [event.message] : [])
+  Effect.flatMap(Agent.Agent, (agent) =>
+    Stream.runCollect(agent.stream({ prompt, sessionId, streaming: false, maxIterations: 200 }))
+  )
+const notices = (told: ReadonlyArray<RunEvent>) =>
+  told.flatMap((event) => (event._tag === "Notice" ? [event.message] : []))
 
 describe("a conversation that grows beyond the window", () => {
   it.live("goes on for sixty steps: no request is refused, and the question stays in all of them", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, refused, url } = yield* model(loops(60))
       const told = yield* Effect.provide(events("Look at everything, and mind the gap."), runtime(url))
       assert.deepInclude(told.at(-1), { _tag: "RunFinished", text: "all seen", exit: "text_response" })
       assert.deepStrictEqual(refused, [])
       const own = asked.filter(({ isSummary }) => !isSummary)
       assert.strictEqual(own.length, 61)
-      assert.deepStrictEqual(own.filter(({ texts }) => !texts.includes("mind the gap")), [])
-      assert.isAtLeast(notices(told).filter((text) => /^the conversation was compacted from \d+ to \d+ messages$/.test(text)).length, 2)
-    }))
+      assert.deepStrictEqual(
+        own.filter(({ texts }) => !texts.includes("mind the gap")),
+        []
+      )
+      assert.isAtLeast(
+        notices(told).filter((text) => /^the conversation was compacted from \d+ to \d+ messages$/.test(text)).length,
+        2
+      )
+    })
+  )
 
   it.live("is told in the record, and stays whole in the store", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { url } = yield* model(loops(30))
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         yield* events("Look at everything.", "s1")
         const store = yield* SessionStore
         const stored = yield* store.messages(SessionId.make("s1"))
         assert.strictEqual(stored.filter(({ role }) => role === "tool").length, 30)
         const record = yield* RunRecord.RunRecord
-        const rewritten = yield* Stream.runCollect(record.read({ sessionId: SessionId.make("s1"), kinds: ["ContextRewritten"] }))
+        const rewritten = yield* Stream.runCollect(
+          record.read({ sessionId: SessionId.make("s1"), kinds: ["ContextRewritten"] })
+        )
         assert.isAtLeast(rewritten.length, 1)
         for (const { event } of rewritten) assert.deepInclude(event, { reason: "compaction" })
       }).pipe(Effect.provide(runtime(url)))
-    }))
+    })
+  )
 
   it.live("keeps the open items of the todo list", () =>
-    Effect.gen(function*() {
-      const todos = [{ id: "1", content: "look everywhere", status: "in_progress" }, { id: "2", content: "done already", status: "completed" }]
-      const { asked, url } = yield* model(loops(40, (at) =>
-        at === 2 ? { calls: [{ id: "t", name: "todo", args: JSON.stringify({ todos }) }] } : { calls: [{ id: `c${at}`, name: "look", args: JSON.stringify({ at }) }] }))
+    Effect.gen(function* () {
+      const todos = [
+        { id: "1", content: "look everywhere", status: "in_progress" },
+        { id: "2", content: "done already", status: "completed" }
+      ]
+      const { asked, url } = yield* model(
+        loops(40, (at) =>
+          at === 2
+            ? { calls: [{ id: "t", name: "todo", args: JSON.stringify({ todos }) }] }
+            : { calls: [{ id: `c${at}`, name: "look", args: JSON.stringify({ at }) }] }
+        )
+      )
       yield* Effect.provide(events("Look at everything."), runtime(url))
       const last = asked.findLast(({ isSummary }) => !isSummary)?.texts ?? ""
       assert.include(last, "look everywhere")
-    }))
+    })
+  )
 
   it.live("where the model of the note is down, the run says so and goes on as long as it fits", () =>
-    Effect.gen(function*() {
-      const { url } = yield* model((step) => step === 0 ? { text: "ok" } : { text: "still here" }, () => 401)
-      const told = yield* Effect.gen(function*() {
+    Effect.gen(function* () {
+      const { url } = yield* model(
+        (step) => (step === 0 ? { text: "ok" } : { text: "still here" }),
+        () => 401
+      )
+      const told = yield* Effect.gen(function* () {
         const store = yield* SessionStore
         const id = SessionId.make("s1")
-        yield* store.create({ id, source: "library", systemPrompt: "sys", cwd: "/", provider: "custom", model: "m", parentId: undefined })
-        yield* store.append(id, Array.from({ length: 36 }, (_, at) => [
-          Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${at} ${"q".repeat(2_000)}` })] }),
-          Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${at} ${"a".repeat(2_000)}` })] })
-        ]).flat())
+        yield* store.create({
+          id,
+          source: "library",
+          systemPrompt: "sys",
+          cwd: "/",
+          provider: "custom",
+          model: "m",
+          parentId: undefined
+        })
+        yield* store.append(
+          id,
+          Array.from({ length: 36 }, (_, at) => [
+            Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${at} ${"q".repeat(2_000)}` })] }),
+            Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${at} ${"a".repeat(2_000)}` })] })
+          ]).flat()
+        )
         return yield* events("and now?", "s1")
       }).pipe(Effect.provide(runtime(url)))
       assert.deepInclude(told.at(-1), { _tag: "RunFinished", text: "ok" })
       assert.match(notices(told)[0] ?? "", /^the conversation could not be summarised, so it stays as it is: /)
-    }))
+    })
+  )
 
   it.live("before the first call of a run a long session is compacted once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, url } = yield* model(() => ({ text: "ok" }))
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const store = yield* SessionStore
         const id = SessionId.make("s1")
-        yield* store.create({ id, source: "library", systemPrompt: "sys", cwd: "/", provider: "custom", model: "m", parentId: undefined })
-        yield* store.append(id, Array.from({ length: 60 }, (_, at) => [
-          Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${at} ${"q".repeat(2_000)}` })] }),
-          Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${at} ${"a".repeat(2_000)}` })] })
-        ]).flat())
+        yield* store.create({
+          id,
+          source: "library",
+          systemPrompt: "sys",
+          cwd: "/",
+          provider: "custom",
+          model: "m",
+          parentId: undefined
+        })
+        yield* store.append(
+          id,
+          Array.from({ length: 60 }, (_, at) => [
+            Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${at} ${"q".repeat(2_000)}` })] }),
+            Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${at} ${"a".repeat(2_000)}` })] })
+          ]).flat()
+        )
         yield* events("and now?", "s1")
       }).pipe(Effect.provide(runtime(url)))
-      assert.deepStrictEqual(asked.map(({ isSummary }) => isSummary), [true, false])
+      assert.deepStrictEqual(
+        asked.map(({ isSummary }) => isSummary),
+        [true, false]
+      )
       const texts = asked[1]?.texts ?? ""
       assert.include(texts, "## Active Task")
       assert.include(texts, "question 0 ")
       assert.include(texts, "and now?")
       assert.notInclude(texts, "question 20 ")
-    }))
+    })
+  )
 
   it.live("turned off, it is refused as before, and says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { refused, url } = yield* model(loops(60))
       const failure = yield* Effect.flip(Effect.provide(events("Look at everything."), runtime(url, "off")))
       assert.deepInclude(failure, { _tag: "CompressionExhausted" })
       assert.strictEqual(refused.length, 1)
-    }))
+    })
+  )
 })

@@ -15,8 +15,18 @@ import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Fake from "../support/fakeModel.ts"
 
-const opus: RouteInfo = { provider: "anthropic", model: "claude-opus-4.6", apiMode: "anthropic_messages", baseUrl: undefined }
-const nobody: RouteInfo = { provider: "custom", model: "nobody-1", apiMode: "chat_completions", baseUrl: "http://127.0.0.1:9/v1" }
+const opus: RouteInfo = {
+  provider: "anthropic",
+  model: "claude-opus-4.6",
+  apiMode: "anthropic_messages",
+  baseUrl: undefined
+}
+const nobody: RouteInfo = {
+  provider: "custom",
+  model: "nobody-1",
+  apiMode: "chat_completions",
+  baseUrl: "http://127.0.0.1:9/v1"
+}
 
 const setup = (info: RouteInfo, ...turns: ReadonlyArray<Fake.Turn>) => {
   const fake = Fake.make(...turns)
@@ -24,15 +34,18 @@ const setup = (info: RouteInfo, ...turns: ReadonlyArray<Fake.Turn>) => {
   return {
     posts,
     layer: Agent.layer({ cwd: "/tmp" }).pipe(
-      Layer.provideMerge(Layer.mergeAll(
-        ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, { ...fake.provider, info }))),
-        Hooks.layer([
-          Hooks.on("post_api_request", ({ cost_source, cost_status, estimated_cost_usd }) =>
-            Effect.sync(() => void posts.push([estimated_cost_usd, cost_status, cost_source])))
-        ]),
-        SessionStore.layerMemory,
-        ToolRegistry.layer([Delegate.toolset])
-      ))
+      Layer.provideMerge(
+        Layer.mergeAll(
+          ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, { ...fake.provider, info }))),
+          Hooks.layer([
+            Hooks.on("post_api_request", ({ cost_source, cost_status, estimated_cost_usd }) =>
+              Effect.sync(() => void posts.push([estimated_cost_usd, cost_status, cost_source]))
+            )
+          ]),
+          SessionStore.layerMemory,
+          ToolRegistry.layer([Delegate.toolset])
+        )
+      )
     )
   }
 }
@@ -42,20 +55,23 @@ const once = 0.000175
 
 const estimated = (usd: number): Spent => ({ usd, status: "estimated", source: "official_docs_snapshot" })
 
-const run = Effect.fnUntraced(function*(prompt: string) {
+const run = Effect.fnUntraced(function* (prompt: string) {
   const events: Array<RunEvent> = []
   const result = yield* Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) })
-  return { result, reported: events.flatMap((event) => event._tag === "UsageReported" ? [event.cost] : []) }
+  return { result, reported: events.flatMap((event) => (event._tag === "UsageReported" ? [event.cost] : [])) }
 })
 
 describe("the cost of a run", () => {
   it.effect("is that of its calls, exactly, in every place that tells it", () => {
     const { layer, posts } = setup(opus, Fake.calls(Fake.call("c1", "nothing", {})), Fake.text("done"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { reported, result } = yield* run("hi")
       assert.deepStrictEqual(reported, [estimated(once), estimated(once)])
       assert.deepStrictEqual(result.cost, estimated(0.00035))
-      assert.deepStrictEqual(posts, [[once, "estimated", "official_docs_snapshot"], [once, "estimated", "official_docs_snapshot"]])
+      assert.deepStrictEqual(posts, [
+        [once, "estimated", "official_docs_snapshot"],
+        [once, "estimated", "official_docs_snapshot"]
+      ])
       const store = yield* SessionStore.SessionStore
       assert.deepStrictEqual(Option.getOrThrow(yield* store.get(result.sessionId)).cost, estimated(0.00035))
       const [model] = yield* store.usageByModel(result.sessionId)
@@ -65,7 +81,7 @@ describe("the cost of a run", () => {
 
   it.effect("is unknown, and never guessed, where nobody names a price", () => {
     const { layer, posts } = setup(nobody, Fake.text("done"))
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { reported, result } = yield* run("hi")
       assert.deepStrictEqual(reported, [{ usd: null, status: "unknown", source: "none" }])
       assert.deepStrictEqual(result.cost, { usd: 0, status: "unknown", source: "none" })
@@ -80,7 +96,7 @@ describe("the cost of a run", () => {
       Fake.text("the child's answer"),
       Fake.text("done")
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { reported, result } = yield* run("delegate")
       assert.strictEqual(reported.length, 3, "the child's call is told when it is made")
       assert.deepStrictEqual(result.cost, estimated(0.000525))

@@ -32,27 +32,34 @@ describe("an embedded runtime", () => {
   for (const [name, trouble] of Object.entries(troubles)) {
     for (const streaming of [true, false]) {
       it.live(`asks again after ${name}, ${streaming ? "streaming" : "whole"}`, () =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const server = yield* HttpServer.make((_, response) =>
             server.requests.length < 3 ? trouble(response) : HttpServer.json(response, 200, answer)
           )
-          const provider = ChatCompletions.layer({ model: "m", baseUrl: `${server.url}/v1`, apiKey: Redacted.make("k") })
+          const provider = ChatCompletions.layer({
+            model: "m",
+            baseUrl: `${server.url}/v1`,
+            apiKey: Redacted.make("k")
+          })
           const events: Array<RunEvent> = []
           const result = yield* Agent.run({
             prompt: "go",
             streaming,
             onEvent: (told) => Effect.sync(() => void events.push(...told))
-          }).pipe(Effect.provide(Runtime.layer({ provider, retry: { backoff: { base: "5 millis", cap: "10 millis" } } })))
+          }).pipe(
+            Effect.provide(Runtime.layer({ provider, retry: { backoff: { base: "5 millis", cap: "10 millis" } } }))
+          )
           assert.deepInclude(result, { exit: "text_response", text: "done" })
           assert.strictEqual(server.requests.length, 3)
           // The few milliseconds of a limit may have passed by the time that the call would wait for them.
           if (name !== "429") assert.strictEqual(events.filter(({ _tag }) => _tag === "Waiting").length, 2)
-        }))
+        })
+      )
     }
   }
 
   it.effect("waits as long as the program by default, and gives up after as many attempts", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const events: Array<RunEvent> = []
       const down = Scripted.fail(S.http(503, "down").reason)
       const run = Agent.run({ prompt: "go", onEvent: (told) => Effect.sync(() => void events.push(...told)) })
@@ -62,12 +69,13 @@ describe("an embedded runtime", () => {
       const [first = 0, second = 0, ...more] = S.waits(events)
       assert.isTrue(first >= 5_000 && first <= 7_500 && second >= 10_000 && second <= 15_000, `${first}, ${second}`)
       assert.deepStrictEqual(more, [])
-    }))
+    })
+  )
 
   it.effect("does what a routed one does, failure by failure", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const failures = [503, 500, 529, 429, 408, 401, 402, 403, 404, 413, 422]
-      const play = Effect.fnUntraced(function*(router: ModelRouter.ModelRouter["Service"]) {
+      const play = Effect.fnUntraced(function* (router: ModelRouter.ModelRouter["Service"]) {
         const { answer, events } = S.asking(router)
         return [(yield* running(Effect.exit(answer)))._tag, events.map(({ _tag }) => _tag)] as const
       })
@@ -80,5 +88,6 @@ describe("an embedded runtime", () => {
         const routed = yield* S.router({ chain: [{ route: S.route("a") }], open: S.world({ a: turns }).open })
         assert.deepStrictEqual(yield* play(embedded), yield* play(routed), String(status))
       }
-    }))
+    })
+  )
 })

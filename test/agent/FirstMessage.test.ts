@@ -21,7 +21,7 @@ const id = SessionId.make("s")
 /** Reads what another process would find in the database: undefined without a session, else its messages. */
 const readFrom = (path: string) =>
   Effect.provide(
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
       if (Option.isNone(yield* store.get(id))) return undefined
       return (yield* store.messages(id)).map(Conversation.readText)
@@ -35,43 +35,57 @@ const records = { "of the same database": undefined, "in memory": RunRecord.laye
 describe("the first message of a session", () => {
   for (const [where, record] of Object.entries(records)) {
     it.live(`is stored with the session: at no moment is one there without it (record ${where})`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const path = `${yield* temporaryDirectory}/state.db`
         const seen: Array<readonly [when: string, messages: ReadonlyArray<string> | undefined]> = []
-        const look = (when: string) => Effect.map(Effect.orDie(readFrom(path)), (messages) => void seen.push([when, messages]))
+        const look = (when: string) =>
+          Effect.map(Effect.orDie(readFrom(path)), (messages) => void seen.push([when, messages]))
         const runtime = Runtime.layer({
           provider: Scripted.layer([Scripted.complete("hello")]),
           store: SessionStore.layerSqlite({ path }),
-          ...record === undefined ? {} : { record },
+          ...(record === undefined ? {} : { record }),
           hooks: [
             Hooks.on("on_session_start", () => look("on_session_start")),
             Hooks.on("pre_llm_call", () => Effect.as(look("pre_llm_call"), undefined))
           ],
-          middleware: [Middleware.lifecycle({
-            name: "looks",
-            beforeAgent: () => Effect.as(Effect.orDie(look("before_agent")), Middleware.noChanges)
-          })]
+          middleware: [
+            Middleware.lifecycle({
+              name: "looks",
+              beforeAgent: () => Effect.as(Effect.orDie(look("before_agent")), Middleware.noChanges)
+            })
+          ]
         })
         yield* Effect.provide(Agent.run({ prompt: "the question", sessionId: id }), runtime)
-        assert.deepStrictEqual(seen, [["on_session_start", undefined], ["before_agent", undefined], ["pre_llm_call", ["the question"]]])
-      }))
+        assert.deepStrictEqual(seen, [
+          ["on_session_start", undefined],
+          ["before_agent", undefined],
+          ["pre_llm_call", ["the question"]]
+        ])
+      })
+    )
   }
 
   it.live("of a run that middleware refuses is not stored; the session has the end of the run", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/state.db`
       const runtime = Runtime.layer({
         provider: Scripted.layer([Scripted.complete("hello")]),
         store: SessionStore.layerSqlite({ path }),
-        middleware: [Middleware.lifecycle({ name: "refuses", onFailure: "closed", beforeAgent: () => Effect.die("not now") })]
+        middleware: [
+          Middleware.lifecycle({ name: "refuses", onFailure: "closed", beforeAgent: () => Effect.die("not now") })
+        ]
       })
-      const events = yield* Effect.provide(Effect.gen(function*() {
-        const exit = yield* Effect.exit(Agent.run({ prompt: "the question", sessionId: id }))
-        assert.isTrue(Exit.isFailure(exit))
-        const entries = yield* Stream.runCollect((yield* RunRecord.RunRecord).read({ sessionId: id }))
-        return entries.map(({ event }) => event._tag)
-      }), Layer.provideMerge(runtime, Layer.empty))
+      const events = yield* Effect.provide(
+        Effect.gen(function* () {
+          const exit = yield* Effect.exit(Agent.run({ prompt: "the question", sessionId: id }))
+          assert.isTrue(Exit.isFailure(exit))
+          const entries = yield* Stream.runCollect((yield* RunRecord.RunRecord).read({ sessionId: id }))
+          return entries.map(({ event }) => event._tag)
+        }),
+        Layer.provideMerge(runtime, Layer.empty)
+      )
       assert.deepStrictEqual(yield* readFrom(path), [])
       assert.includeMembers(Array.from(events), ["RunStarted", "RunEnded"])
-    }))
+    })
+  )
 })

@@ -1,5 +1,5 @@
-// Runs that are killed or interrupted at any moment and resumed, over the wire in all four protocols: what the model reads of
-// each call is true. `HERMES_TEST_KILLS` says how many of each kind (`npm run test:kill`).
+// Runs that are killed or interrupted at any moment and resumed, over the wire in all four protocols: what the model
+// reads of each call is true. `HERMES_TEST_KILLS` says how many of each kind (`npm run test:kill`).
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -44,33 +44,51 @@ const lines = 9
 const toldOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<readonly [id: string, told: unknown]> =>
   messages.flatMap((message) =>
     message.role === "tool"
-      ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result] as const] : [])
+      ? message.content.flatMap((part) => (part.type === "tool-result" ? [[part.id, part.result] as const] : []))
       : []
   )
 
 const count = (text: string, part: string): number => text.split(part).length - 1
 
-/** The record has no damaged row and every message; a killed run has no end, and its calls are told as the model was told of them. */
-const recordIsTrue = Effect.fnUntraced(function*(
+/**
+ * The record has no damaged row and every message; a killed run has no end, and its calls are told as the model was
+ * told of them.
+ */
+const recordIsTrue = Effect.fnUntraced(function* (
   path: string,
   signal: "SIGKILL" | "SIGINT",
   messages: ReadonlyArray<Prompt.Message>,
   told: ReturnType<typeof toldOf>
 ) {
-  const { ends, tree, unread } = yield* Effect.provide(Effect.gen(function*() {
-    const session = yield* Effect.fromOption(yield* SessionStore.SessionStore.use((store) => store.get(SessionId.make("s"))))
-    const record = yield* RunRecord.RunRecord
-    const ends = yield* Stream.runCollect(record.read({ kinds: ["RunEnded"] }))
-    return { ends, tree: yield* StoredRuns.read(session), unread: yield* record.unread() }
-  }), SessionStore.layerSqlite({ path }), { local: true })
+  const { ends, tree, unread } = yield* Effect.provide(
+    Effect.gen(function* () {
+      const session = yield* Effect.fromOption(
+        yield* SessionStore.SessionStore.use((store) => store.get(SessionId.make("s")))
+      )
+      const record = yield* RunRecord.RunRecord
+      const ends = yield* Stream.runCollect(record.read({ kinds: ["RunEnded"] }))
+      return { ends, tree: yield* StoredRuns.read(session), unread: yield* record.unread() }
+    }),
+    SessionStore.layerSqlite({ path }),
+    { local: true }
+  )
   assert.deepStrictEqual(unread, { newer: 0, damaged: 0, partial: 0 })
   const conversation = tree.conversation("s")
-  assert.deepStrictEqual(conversation.map(({ position }) => position), messages.map((_, position) => position))
+  assert.deepStrictEqual(
+    conversation.map(({ position }) => position),
+    messages.map((_, position) => position)
+  )
   assert.deepStrictEqual(JSON.stringify(conversation.map(({ message }) => message)), JSON.stringify(messages))
   const known = tree.roots.filter(({ end }) => end !== undefined)
   assert.strictEqual(known.length, ends.length)
-  if (signal === "SIGINT") assert.deepStrictEqual(tree.roots.filter(({ end }) => end === undefined), [])
-  const calls = new Map(tree.roots.flatMap(({ steps }) => steps.flatMap((step) => step.calls.map((call) => [call.id, call] as const))))
+  if (signal === "SIGINT")
+    assert.deepStrictEqual(
+      tree.roots.filter(({ end }) => end === undefined),
+      []
+    )
+  const calls = new Map(
+    tree.roots.flatMap(({ steps }) => steps.flatMap((step) => step.calls.map((call) => [call.id, call] as const)))
+  )
   for (const [id, what] of told) {
     const call = calls.get(id)
     assert.strictEqual(call?.result?.result, what, id)
@@ -79,7 +97,7 @@ const recordIsTrue = Effect.fnUntraced(function*(
   }
 })
 
-const trial = Effect.fnUntraced(function*(
+const trial = Effect.fnUntraced(function* (
   mode: keyof typeof protocols,
   signal: "SIGKILL" | "SIGINT",
   { delay, line }: { readonly delay: number; readonly line: number }
@@ -89,7 +107,7 @@ const trial = Effect.fnUntraced(function*(
   let served = 0
   let isResumed = false
   const server = yield* HttpServer.make((_, response) => {
-    const turn = isResumed ? { text: "looked" } : turns[Math.min(served++, turns.length - 1)] ?? {}
+    const turn = isResumed ? { text: "looked" } : (turns[Math.min(served++, turns.length - 1)] ?? {})
     HttpServer.json(response, 200, protocols[mode].whole(turn))
   })
   const run = (prompt: string, onLine?: Parameters<typeof runScript>[2]) =>
@@ -111,13 +129,20 @@ const trial = Effect.fnUntraced(function*(
   const told = toldOf(messages)
   const left = readFileSync(traces, "utf8")
   // Nothing is lost, asked twice or run twice.
-  assert.deepStrictEqual(told.map(([id]) => id).toSorted(), messages.flatMap(Conversation.listToolCalls).map(({ id }) => id).toSorted())
+  assert.deepStrictEqual(
+    told.map(([id]) => id).toSorted(),
+    messages
+      .flatMap(Conversation.listToolCalls)
+      .map(({ id }) => id)
+      .toSorted()
+  )
   assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
   for (const [id, what] of told) {
     const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
     assert.isAtMost(began, 1, `${id} ran twice`)
     if (what === `did ${id}`) assert.deepStrictEqual([began, ended], [1, 1], id)
-    else if (what === Conversation.cancelledResult) assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
+    else if (what === Conversation.cancelledResult)
+      assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
     else assert.strictEqual(what, Conversation.mayHaveHappenedResult, id)
   }
   yield* recordIsTrue(path, signal, messages, told)
@@ -129,9 +154,13 @@ const trial = Effect.fnUntraced(function*(
 /** Steps of a conversation that is compacted. */
 const steps = 14
 
-const wordy = (step: number): WireTurn => step < steps
-  ? { text: `turn ${step}: ${"I wonder about it. ".repeat(120)}`, calls: [call(`s${step}a`, "note"), ...step % 3 === 0 ? [call(`s${step}b`, "step")] : []] }
-  : { text: `answer after ${step} turns` }
+const wordy = (step: number): WireTurn =>
+  step < steps
+    ? {
+        text: `turn ${step}: ${"I wonder about it. ".repeat(120)}`,
+        calls: [call(`s${step}a`, "note"), ...(step % 3 === 0 ? [call(`s${step}b`, "step")] : [])]
+      }
+    : { text: `answer after ${step} turns` }
 
 /** A text of a message that no other one has. */
 const markOf = (message: Prompt.Message | undefined): string => {
@@ -140,28 +169,44 @@ const markOf = (message: Prompt.Message | undefined): string => {
 }
 
 /** A conversation that is compacted every few steps, killed once and resumed. Returns how often it was compacted. */
-const compactingTrial = Effect.fnUntraced(function*({ delay, line }: { readonly delay: number; readonly line: number }) {
+const compactingTrial = Effect.fnUntraced(function* ({
+  delay,
+  line
+}: {
+  readonly delay: number
+  readonly line: number
+}) {
   const directory = yield* temporaryDirectory
   const [path, traces] = [`${directory}/state.db`, `${directory}/traces`]
   let served = 0
   let compactions = 0
   let bodies: Array<string> = []
   const server = yield* HttpServer.make(({ body, url }, response) => {
-    if (!url.includes("chat/completions")) return HttpServer.json(response, 200, { data: [{ id: "m", context_length: 64_000 }] })
+    if (!url.includes("chat/completions"))
+      return HttpServer.json(response, 200, { data: [{ id: "m", context_length: 64_000 }] })
     const isSummary = body.includes("handoff note of a conversation")
     if (!isSummary) bodies.push(body)
     // The protocol's whole answer is an object.
-    const whole = protocols.chat_completions.whole(isSummary ? { text: "## Active Task\nwork" } : wordy(served++)) as object
-    HttpServer.json(response, 200, { ...whole, usage: { prompt_tokens: Math.ceil(body.length / 4), completion_tokens: 10 } })
+    const whole = protocols.chat_completions.whole(
+      isSummary ? { text: "## Active Task\nwork" } : wordy(served++)
+    ) as object
+    HttpServer.json(response, 200, {
+      ...whole,
+      usage: { prompt_tokens: Math.ceil(body.length / 4), completion_tokens: 10 }
+    })
   })
   const run = (prompt: string, onLine?: Parameters<typeof runScript>[2]) =>
     runScript("killedRun.ts", ["chat_completions", server.url, path, traces, "s", prompt, "compacting"], onLine)
-  const chain = Effect.provide(Effect.gen(function*() {
-    const store = yield* SessionStore.SessionStore
-    const newest = yield* store.get(yield* store.newest(SessionId.make("s")))
-    const sessions = Option.isNone(newest) ? [] : yield* SessionChain.readChain(newest.value)
-    return yield* Effect.forEach(sessions, ({ id }) => store.messages(id))
-  }), SessionStore.layerSqlite({ path }), { local: true })
+  const chain = Effect.provide(
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      const newest = yield* store.get(yield* store.newest(SessionId.make("s")))
+      const sessions = Option.isNone(newest) ? [] : yield* SessionChain.readChain(newest.value)
+      return yield* Effect.forEach(sessions, ({ id }) => store.messages(id))
+    }),
+    SessionStore.layerSqlite({ path }),
+    { local: true }
+  )
 
   let seen = 0
   yield* run("work", (text, child) => {
@@ -188,46 +233,79 @@ const compactingTrial = Effect.fnUntraced(function*({ delay, line }: { readonly 
       const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
       assert.isAtMost(began, 1, `${id} ran twice`)
       if (what === `did ${id}`) assert.deepStrictEqual([began, ended], [1, 1], id)
-      else if (what === Conversation.cancelledResult) assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
+      else if (what === Conversation.cancelledResult)
+        assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
       else assert.strictEqual(what, Conversation.mayHaveHappenedResult, id)
     }
   }
   // What was left out of the conversation is in the session before it.
   const told = new Set(sessions.flatMap(toldOf).map(([id]) => id))
-  assert.deepStrictEqual(left.split("\n").filter((text) => text.startsWith("begin ")).map((text) => text.slice(6)).filter((id) => !told.has(id)), [])
+  assert.deepStrictEqual(
+    left
+      .split("\n")
+      .filter((text) => text.startsWith("begin "))
+      .map((text) => text.slice(6))
+      .filter((id) => !told.has(id)),
+    []
+  )
   return compactions
 }, Effect.scoped)
 
 describe("a conversation that is compacted", () => {
-  it.live("and killed at any moment goes on from its last stored message, and no call runs twice", () => {
-    // Each starts two programs: few of them where there are few of all.
-    const trials = kills < 10 ? 2 : kills
-    const next = random(seed + 7)
-    const moments = Array.from({ length: trials }, () => ({ line: 1 + Math.floor(next() * steps * 3), delay: Math.floor(next() * 12) }))
-    return Effect.gen(function*() {
-      const compactions = yield* Effect.forEach(moments, (moment) =>
-        Effect.onError(compactingTrial(moment), () => Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)), { concurrency: 2 })
-      assert.isAbove(Math.min(...compactions), 0)
-    })
-  }, 60_000 + kills * 20_000)
+  it.live(
+    "and killed at any moment goes on from its last stored message, and no call runs twice",
+    () => {
+      // Each starts two programs: few of them where there are few of all.
+      const trials = kills < 10 ? 2 : kills
+      const next = random(seed + 7)
+      const moments = Array.from({ length: trials }, () => ({
+        line: 1 + Math.floor(next() * steps * 3),
+        delay: Math.floor(next() * 12)
+      }))
+      return Effect.gen(function* () {
+        const compactions = yield* Effect.forEach(
+          moments,
+          (moment) =>
+            Effect.onError(compactingTrial(moment), () =>
+              Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)
+            ),
+          { concurrency: 2 }
+        )
+        assert.isAbove(Math.min(...compactions), 0)
+      })
+    },
+    60_000 + kills * 20_000
+  )
 })
 
-const ways = [["killed", "SIGKILL"], ["interrupted", "SIGINT"]] as const
+const ways = [
+  ["killed", "SIGKILL"],
+  ["interrupted", "SIGINT"]
+] as const
 
 describe("a run", () => {
   for (const [at, mode] of (Object.keys(protocols) as ReadonlyArray<keyof typeof protocols>).entries()) {
     // Each starts two programs: where there are few of all, a protocol has one way, which the seed chooses.
     for (const [how, signal] of kills < 10 ? ways.filter((_, way) => way === (at + seed) % ways.length) : ways) {
-      it.live(`that is ${how} at any moment is resumed with the truth about its calls (${mode})`, () => {
-        const next = random(seed + mode.length * 31 + signal.length)
-        const moments = Array.from({ length: perProtocol }, () => ({
-          line: 1 + Math.floor(next() * lines),
-          delay: Math.floor(next() * 9)
-        }))
-        return Effect.forEach(moments, (moment) =>
-          Effect.onError(trial(mode, signal, moment), () =>
-            Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)), { concurrency: 2 })
-      }, 60_000 + perProtocol * 20_000)
+      it.live(
+        `that is ${how} at any moment is resumed with the truth about its calls (${mode})`,
+        () => {
+          const next = random(seed + mode.length * 31 + signal.length)
+          const moments = Array.from({ length: perProtocol }, () => ({
+            line: 1 + Math.floor(next() * lines),
+            delay: Math.floor(next() * 9)
+          }))
+          return Effect.forEach(
+            moments,
+            (moment) =>
+              Effect.onError(trial(mode, signal, moment), () =>
+                Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)
+              ),
+            { concurrency: 2 }
+          )
+        },
+        60_000 + perProtocol * 20_000
+      )
     }
   }
 })

@@ -18,7 +18,11 @@ import * as Fake from "../support/fakeModel.ts"
 const catalogueOf = (contextLength?: number): Catalogue.Service =>
   Catalogue.make({
     settings: {
-      model: { provider: "auto", streaming: true, ...contextLength === undefined ? {} : { default: "gpt-4-0613", contextLength } },
+      model: {
+        provider: "auto",
+        streaming: true,
+        ...(contextLength === undefined ? {} : { default: "gpt-4-0613", contextLength })
+      },
       customProviders: []
     },
     windows: ContextWindow.makeInMemory(),
@@ -33,21 +37,26 @@ const setup = (model: string, catalogue = catalogueOf(), ...turns: ReadonlyArray
   return {
     fake,
     layer: Agent.layer({ cwd: "/tmp" }).pipe(
-      Layer.provideMerge(Layer.mergeAll(
-        ModelRouter.layer.pipe(
-          Layer.provide([Layer.succeed(Provider, { ...fake.provider, info }), Layer.succeed(Catalogue.Catalogue, catalogue)])
-        ),
-        SessionStore.layerMemory,
-        ToolRegistry.layer([Delegate.toolset])
-      ))
+      Layer.provideMerge(
+        Layer.mergeAll(
+          ModelRouter.layer.pipe(
+            Layer.provide([
+              Layer.succeed(Provider, { ...fake.provider, info }),
+              Layer.succeed(Catalogue.Catalogue, catalogue)
+            ])
+          ),
+          SessionStore.layerMemory,
+          ToolRegistry.layer([Delegate.toolset])
+        )
+      )
     )
   }
 }
 
-const notices = Effect.fnUntraced(function*(prompt: string) {
+const notices = Effect.fnUntraced(function* (prompt: string) {
   const told: Array<string> = []
   const onEvent = (events: ReadonlyArray<RunEvent>) =>
-    Effect.sync(() => void told.push(...events.flatMap((event) => event._tag === "Notice" ? [event.message] : [])))
+    Effect.sync(() => void told.push(...events.flatMap((event) => (event._tag === "Notice" ? [event.message] : []))))
   yield* Agent.run({ prompt, onEvent })
   return told
 })
@@ -55,7 +64,7 @@ const notices = Effect.fnUntraced(function*(prompt: string) {
 describe("the main model", () => {
   it.effect("that holds too little is refused before anything is stored", () => {
     const { fake, layer } = setup("gpt-4-0613")
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run({ prompt: "hi" }))
       assert.instanceOf(error, ConfigError)
       assert.strictEqual(error.path, "model.context_length")
@@ -70,28 +79,38 @@ describe("the main model", () => {
     const learnt = catalogueOf()
     const working = setup("gpt-5", learnt)
     learnt.probing.learnt({ model: "gpt-5", baseUrl: undefined }, { window: 16_000, stated: false })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       assert.strictEqual((yield* Effect.provide(Agent.run({ prompt: "hi" }), named.layer)).text, "done")
-      assert.deepStrictEqual(named.fake.asked.map(({ contextWindow }) => contextWindow), [8_192])
+      assert.deepStrictEqual(
+        named.fake.asked.map(({ contextWindow }) => contextWindow),
+        [8_192]
+      )
       assert.strictEqual((yield* Effect.provide(Agent.run({ prompt: "hi" }), working.layer)).text, "done")
-      assert.deepStrictEqual(working.fake.asked.map(({ contextWindow }) => contextWindow), [16_000])
+      assert.deepStrictEqual(
+        working.fake.asked.map(({ contextWindow }) => contextWindow),
+        [16_000]
+      )
     })
   })
 
   it.effect("that nobody describes has safe defaults, of which the user is told once", () => {
     const { fake, layer } = setup("nobody-1")
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       assert.deepStrictEqual(yield* notices("hi"), [
         'Context size of "nobody-1" is unknown; assuming 128,000 tokens. Set model.context_length to change this.'
       ])
       assert.deepStrictEqual(yield* notices("again"), [])
-      assert.deepStrictEqual(fake.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000])
+      assert.deepStrictEqual(
+        fake.asked.map(({ contextWindow }) => contextWindow),
+        [128_000, 128_000]
+      )
     }).pipe(Effect.provide(layer))
   })
 
   it.effect("is not spoken of where it is known, nor of an application's own", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.provide(notices("hi"), setup("gpt-5").layer), [])
       assert.deepStrictEqual(yield* Effect.provide(notices("hi"), setup("mine-1", Catalogue.makeBundled()).layer), [])
-    }))
+    })
+  )
 })

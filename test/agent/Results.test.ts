@@ -1,4 +1,5 @@
-// What becomes of tool results on their way to the model, in whole runs: secrets, broken characters, orders from outside, length.
+// What becomes of tool results on their way to the model, in whole runs: secrets, broken characters, orders from
+// outside, length.
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -30,10 +31,18 @@ const Text = Tool.make("text", {
   parameters: Schema.Struct({ text: Schema.String, times: Schema.optionalKey(Schema.Finite) }),
   success: Schema.String
 }).annotate(Tool.Readonly, true)
-const Record = Tool.make("record", { description: "Gives a record", success: Schema.Unknown }).annotate(Tool.Readonly, true)
+const Record = Tool.make("record", { description: "Gives a record", success: Schema.Unknown }).annotate(
+  Tool.Readonly,
+  true
+)
 const Breaks = Tool.make("breaks", { description: "Dies", success: Schema.String }).annotate(Tool.Readonly, true)
-const Web = Tool.make("web", { description: "Gives a page", parameters: Schema.Struct({ page: Schema.Unknown }), success: Schema.Unknown })
-  .annotate(Tool.Readonly, true).annotate(Tool.OpenWorld, true)
+const Web = Tool.make("web", {
+  description: "Gives a page",
+  parameters: Schema.Struct({ page: Schema.Unknown }),
+  success: Schema.Unknown
+})
+  .annotate(Tool.Readonly, true)
+  .annotate(Tool.OpenWorld, true)
 const Never = Tool.make("never", { description: "Does not end", success: Schema.String }).annotate(Tool.Readonly, true)
 
 const toolkit = Toolkit.make(Text, Record, Breaks, Web, Never)
@@ -45,7 +54,8 @@ const runtime = (
   const fake = Fake.make(...turns)
   const handlers = toolkit.toLayer({
     text: ({ text, times }) => Effect.succeed(text.repeat(times ?? 1)),
-    record: () => Effect.succeed({ note: `api_key: ${key}\nnext`, nested: [{ password: "hunter2hunter2", max_tokens: 5 }] }),
+    record: () =>
+      Effect.succeed({ note: `api_key: ${key}\nnext`, nested: [{ password: "hunter2hunter2", max_tokens: 5 }] }),
     breaks: () => Effect.die(new Error(`connect to postgres://me:${"s3cret".repeat(3)}@db failed`)),
     web: ({ page }) => Effect.succeed(page),
     never: () => Effect.never
@@ -65,15 +75,20 @@ const runtime = (
 
 const results = (messages: ReadonlyArray<Prompt.Message>) =>
   messages.flatMap((message) =>
-    message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [String(part.result)] : []) : []
+    message.role === "tool"
+      ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
+      : []
   )
 
 /** Runs to the end; the results as the model, the store and the listener got them. */
-const play = Effect.fnUntraced(function*() {
+const play = Effect.fnUntraced(function* () {
   const events: Array<RunEvent> = []
-  const { sessionId } = yield* Agent.run({ prompt: "go", onEvent: (more) => Effect.sync(() => void events.push(...more)) })
+  const { sessionId } = yield* Agent.run({
+    prompt: "go",
+    onEvent: (more) => Effect.sync(() => void events.push(...more))
+  })
   const stored = results(yield* SessionStore.use((store) => store.messages(sessionId)))
-  const told = events.flatMap((event) => event._tag === "ToolFinished" ? [event.output] : [])
+  const told = events.flatMap((event) => (event._tag === "ToolFinished" ? [event.output] : []))
   return { stored, told }
 })
 
@@ -89,7 +104,7 @@ describe("results of tools", () => {
       ),
       Fake.text("done")
     ])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { stored, told } = yield* play()
       assert.sameMembers(asked(fake), stored)
       assert.sameMembers(told, stored)
@@ -97,13 +112,13 @@ describe("results of tools", () => {
       assert.notInclude(stored.join(), "hunter2hunter2")
       assert.notInclude(stored.join(), "s3crets3cret")
       assert.include(stored.join(), "OPENAI_API_KEY=")
-      assert.include(stored.join(), "\"max_tokens\":5")
+      assert.include(stored.join(), '"max_tokens":5')
     }).pipe(Effect.provide(layer))
   })
 
   it.effect("keep their secrets only where the operator says so", () => {
     const { fake, layer } = runtime([Fake.calls(Fake.call("1", "text", { text: key })), Fake.text("done")])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
       assert.deepStrictEqual(asked(fake), [key])
     }).pipe(Effect.provide(layer.pipe(Layer.provide(Layer.succeed(RedactSecrets, false)))))
@@ -111,12 +126,15 @@ describe("results of tools", () => {
 
   it.effect("are well-formed and without control characters", () => {
     const { fake, layer } = runtime([
-      Fake.calls(Fake.call("1", "web", { page: { title: "a\ud83d\u0000b 😀", lines: ["x\u0007\ty\n"] } }), Fake.call("2", "web", { page: "\u001b[31mred" })),
+      Fake.calls(
+        Fake.call("1", "web", { page: { title: "a\ud83d\u0000b 😀", lines: ["x\u0007\ty\n"] } }),
+        Fake.call("2", "web", { page: "\u001b[31mred" })
+      ),
       Fake.text("done")
     ])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
-      assert.deepStrictEqual(asked(fake), ["{\"title\":\"a\ufffdb 😀\",\"lines\":[\"x\\ty\\n\"]}", "[31mred"])
+      assert.deepStrictEqual(asked(fake), ['{"title":"a\ufffdb 😀","lines":["x\\ty\\n"]}', "[31mred"])
     }).pipe(Effect.provide(layer))
   })
 
@@ -131,7 +149,7 @@ describe("results of tools", () => {
       ),
       Fake.text("done")
     ])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
       const [record, text, ordinary, own] = asked(fake)
       const parsed: unknown = JSON.parse(record ?? "")
@@ -142,45 +160,54 @@ describe("results of tools", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("T170 Spill: a result that is too long is kept in a file, whole but for its secrets, which read_file reads back", () => {
-    let path = ""
-    const { fake, layer } = runtime([
-      Fake.calls(Fake.call("../../x", "text", { text: `line of text with ${key}\n`, times: 5_000 })),
-      () => {
-        path = /saved to: (\S+)/.exec(asked(fake)[0] ?? "")?.[1] ?? ""
-        return Effect.succeed(Fake.callsAnswer(Fake.call("2", "read_file", { path, offset: 2_999, limit: 5 })))
-      },
-      Fake.text("done")
-    ])
-    return Effect.gen(function*() {
-      const { stored } = yield* play()
-      assert.match(path, /hermes-results-\w+\/______x\.txt$/)
-      assert.include(stored[0], "<persisted-output>")
-      assert.isBelow(stored[0]?.length ?? 0, 2_500)
-      assert.include(stored[1], "line of text with sk-a…")
-      assert.include(stored[1], "\"total_lines\":5000")
-      assert.notInclude(stored.join(), key)
-    }).pipe(Effect.provide(layer))
-  })
+  it.effect(
+    "T170 Spill: a result that is too long is kept in a file, whole but for its secrets, which read_file reads back",
+    () => {
+      let path = ""
+      const { fake, layer } = runtime([
+        Fake.calls(Fake.call("../../x", "text", { text: `line of text with ${key}\n`, times: 5_000 })),
+        () => {
+          path = /saved to: (\S+)/.exec(asked(fake)[0] ?? "")?.[1] ?? ""
+          return Effect.succeed(Fake.callsAnswer(Fake.call("2", "read_file", { path, offset: 2_999, limit: 5 })))
+        },
+        Fake.text("done")
+      ])
+      return Effect.gen(function* () {
+        const { stored } = yield* play()
+        assert.match(path, /hermes-results-\w+\/______x\.txt$/)
+        assert.include(stored[0], "<persisted-output>")
+        assert.isBelow(stored[0]?.length ?? 0, 2_500)
+        assert.include(stored[1], "line of text with sk-a…")
+        assert.include(stored[1], '"total_lines":5000')
+        assert.notInclude(stored.join(), key)
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
-  it.effect("T170 Spill: of three results of 90 000 in one batch the budget of the step keeps the largest in a file", () => {
-    const { fake, layer } = runtime([
-      Fake.calls(
-        Fake.call("1", "text", { text: "a", times: 90_000 }),
-        Fake.call("2", "text", { text: "b", times: 90_001 }),
-        Fake.call("3", "text", { text: "c", times: 90_000 }),
-        Fake.call("4", "text", { text: "d", times: 10 })
-      ),
-      Fake.text("done")
-    ])
-    return Effect.gen(function*() {
-      const { stored, told } = yield* play()
-      assert.deepStrictEqual(asked(fake).map((text) => text.includes("<persisted-output>")), [false, true, false, false])
-      assert.isAtMost(asked(fake).join("").length, 200_000)
-      assert.sameMembers([...stored], asked(fake))
-      assert.lengthOf(told, 4)
-    }).pipe(Effect.provide(layer))
-  })
+  it.effect(
+    "T170 Spill: of three results of 90 000 in one batch the budget of the step keeps the largest in a file",
+    () => {
+      const { fake, layer } = runtime([
+        Fake.calls(
+          Fake.call("1", "text", { text: "a", times: 90_000 }),
+          Fake.call("2", "text", { text: "b", times: 90_001 }),
+          Fake.call("3", "text", { text: "c", times: 90_000 }),
+          Fake.call("4", "text", { text: "d", times: 10 })
+        ),
+        Fake.text("done")
+      ])
+      return Effect.gen(function* () {
+        const { stored, told } = yield* play()
+        assert.deepStrictEqual(
+          asked(fake).map((text) => text.includes("<persisted-output>")),
+          [false, true, false, false]
+        )
+        assert.isAtMost(asked(fake).join("").length, 200_000)
+        assert.sameMembers([...stored], asked(fake))
+        assert.lengthOf(told, 4)
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
   it.effect("are bounded by the limits of the agent, after what listeners made of them", () => {
     const shout = Hooks.on("transform_tool_result", ({ result }) => Effect.succeed(String(result).repeat(3_000)))
@@ -188,7 +215,7 @@ describe("results of tools", () => {
       resultLimits: { perResult: 2_000, perTurn: 4_000 },
       hooks: [shout]
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
       assert.include(asked(fake)[0], "<persisted-output>")
     }).pipe(Effect.provide(layer))
@@ -196,7 +223,10 @@ describe("results of tools", () => {
 
   it.effect("T170 Spill: a small window takes less of them", () => {
     const { fake, layer } = runtime([
-      Fake.calls(Fake.call("1", "text", { text: "a", times: 13_000 }), Fake.call("2", "text", { text: "b", times: 11_000 })),
+      Fake.calls(
+        Fake.call("1", "text", { text: "a", times: 13_000 }),
+        Fake.call("2", "text", { text: "b", times: 11_000 })
+      ),
       Fake.text("done")
     ])
     const bundled = Catalogue.makeBundled()
@@ -205,14 +235,17 @@ describe("results of tools", () => {
       ...bundled,
       known: (route) => Effect.map(bundled.known(route), (known) => ({ ...known, window }))
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
-      assert.deepStrictEqual(asked(fake).map((text) => text.includes("<persisted-output>")), [true, false])
+      assert.deepStrictEqual(
+        asked(fake).map((text) => text.includes("<persisted-output>")),
+        [true, false]
+      )
     }).pipe(Effect.provide(layer.pipe(Layer.provide(small))))
   })
 
   it.effect("that wait for the rest of their batch are kept when the run is interrupted", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const waiting = yield* Deferred.make<void>()
       const { layer } = runtime([
         Fake.calls(
@@ -221,34 +254,47 @@ describe("results of tools", () => {
           Fake.call("3", "never", {})
         )
       ])
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const agent = yield* Agent.Agent
-        const fiber = yield* Effect.forkChild(agent.run({
-          prompt: "go",
-          sessionId: "s",
-          onEvent: (events) =>
-            events.some((event) => event._tag === "ToolFinished" && event.callId === "2")
-              ? Effect.asVoid(Deferred.succeed(waiting, undefined))
-              : Effect.void
-        }))
+        const fiber = yield* Effect.forkChild(
+          agent.run({
+            prompt: "go",
+            sessionId: "s",
+            onEvent: (events) =>
+              events.some((event) => event._tag === "ToolFinished" && event.callId === "2")
+                ? Effect.asVoid(Deferred.succeed(waiting, undefined))
+                : Effect.void
+          })
+        )
         yield* Deferred.await(waiting)
         assert.isTrue(yield* agent.stop("s"))
         const { sessionId } = yield* Fiber.join(fiber)
         const stored = results(yield* SessionStore.use((store) => store.messages(sessionId)))
-        assert.sameMembers(stored.map((text) => text.slice(0, 9)), ["bbbbbbbbb", "aaaaaaaaa", "Cancelled"])
+        assert.sameMembers(
+          stored.map((text) => text.slice(0, 9)),
+          ["bbbbbbbbb", "aaaaaaaaa", "Cancelled"]
+        )
       }).pipe(Effect.provide(layer))
-    }))
+    })
+  )
 
   it.effect("of read_file are given again once another tool ran: whoever does something else goes in no circle", () => {
     const read = (id: string) => Fake.calls(Fake.call(id, "read_file", { path: "/etc/hostname" }))
-    const turns = (between: ReadonlyArray<Fake.Turn>) => [read("1"), read("2"), read("3"), ...between, read("4"), Fake.text("done")]
+    const turns = (between: ReadonlyArray<Fake.Turn>) => [
+      read("1"),
+      read("2"),
+      read("3"),
+      ...between,
+      read("4"),
+      Fake.text("done")
+    ]
     const last = (between: ReadonlyArray<Fake.Turn>) => {
       const { fake, layer } = runtime(turns(between))
       return Effect.map(Effect.provide(play(), layer), () => asked(fake).at(-1))
     }
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       assert.include(yield* last([]), "refused")
-      assert.include(yield* last([Fake.calls(Fake.call("x", "text", { text: "a" }))]), "\"status\":\"unchanged\"")
+      assert.include(yield* last([Fake.calls(Fake.call("x", "text", { text: "a" }))]), '"status":"unchanged"')
     })
   })
 
@@ -257,18 +303,22 @@ describe("results of tools", () => {
       Fake.calls(Fake.call("1", "text", { text: "one line\n", times: 20_000 })),
       () => {
         const path = /saved to: (\S+)/.exec(asked(fake)[0] ?? "")?.[1] ?? ""
-        return Effect.succeed(Fake.callsAnswer(
-          Fake.call("2", "read_file", { path, limit: 100 }),
-          Fake.call("3", "read_file", { path, limit: 2 })
-        ))
+        return Effect.succeed(
+          Fake.callsAnswer(
+            Fake.call("2", "read_file", { path, limit: 100 }),
+            Fake.call("3", "read_file", { path, limit: 2 })
+          )
+        )
       },
       Fake.text("done")
     ])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* play()
       const [, many, few] = asked(fake)
       assert.include(many, "more than 120 characters")
       assert.include(few, "Cut at 4 characters: line 1, 2")
-    }).pipe(Effect.provide(layer.pipe(Layer.provide(Layer.succeed(FileLimits, { chars: 120, lines: 10, lineChars: 4 })))))
+    }).pipe(
+      Effect.provide(layer.pipe(Layer.provide(Layer.succeed(FileLimits, { chars: 120, lines: 10, lineChars: 4 }))))
+    )
   })
 })

@@ -14,7 +14,11 @@ const Look = Tool.make("look", {
   success: Schema.String
 }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Look)
-const look = H.Toolset.make("look", toolkit, toolkit.toLayer({ look: ({ thing }) => Effect.succeed(`There is nothing about ${thing}.`) }))
+const look = H.Toolset.make(
+  "look",
+  toolkit,
+  toolkit.toLayer({ look: ({ thing }) => Effect.succeed(`There is nothing about ${thing}.`) })
+)
 
 /** A turn: a question, a call, its result, an answer. */
 const turn = (at: number): ReadonlyArray<Prompt.Message> => [
@@ -26,7 +30,17 @@ const turn = (at: number): ReadonlyArray<Prompt.Message> => [
       Prompt.toolCallPart({ id: `call-${at}`, name: "look", params: { thing: `thing ${at}` }, providerExecuted: false })
     ]
   }),
-  Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: `call-${at}`, name: "look", isFailure: false, providerExecuted: false, result: `There is nothing about thing ${at}.` })] }),
+  Prompt.toolMessage({
+    content: [
+      Prompt.toolResultPart({
+        id: `call-${at}`,
+        name: "look",
+        isFailure: false,
+        providerExecuted: false,
+        result: `There is nothing about thing ${at}.`
+      })
+    ]
+  }),
   Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${at}` })] })
 ]
 
@@ -51,13 +65,17 @@ const watched = (messages: ReadonlyArray<Prompt.Message>): { count: number } => 
 
 /** Looks into the earlier messages in one turn of a session of so many turns. */
 const readsAfter = (turns: number) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const path = `${yield* temporaryDirectory}/state.db`
     const some = (at: number) => [
-      H.Scripted.complete({ text: `I look ${at}.`, reasoning: "It may help.", toolCalls: [{ name: "look", params: { thing: `thing ${at}` } }] }),
+      H.Scripted.complete({
+        text: `I look ${at}.`,
+        reasoning: "It may help.",
+        toolCalls: [{ name: "look", params: { thing: `thing ${at}` } }]
+      }),
       H.Scripted.complete(`answer ${at}`)
     ]
-    return yield* Effect.gen(function*() {
+    return yield* Effect.gen(function* () {
       const agent = yield* H.Agent.Agent
       const store = yield* H.SessionStore.SessionStore
       const { sessionId } = yield* agent.run({ prompt: "begin" })
@@ -67,16 +85,21 @@ const readsAfter = (turns: number) =>
       const reads = watched(yield* store.messages(sessionId))
       yield* agent.run({ prompt: "go on", sessionId })
       return reads.count
-    }).pipe(Effect.provide(H.Runtime.layer({
-      provider: H.Scripted.layer([0, 1, 2, 3].flatMap(some)),
-      tools: [look],
-      store: H.SessionStore.layerSqlite({ path })
-    })))
+    }).pipe(
+      Effect.provide(
+        H.Runtime.layer({
+          provider: H.Scripted.layer([0, 1, 2, 3].flatMap(some)),
+          tools: [look],
+          store: H.SessionStore.layerSqlite({ path })
+        })
+      )
+    )
   }).pipe(Effect.scoped)
 
 describe("a turn of a long session", () => {
   it.live("looks into as many earlier messages after 2,000 turns as after 20", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.strictEqual(yield* readsAfter(2_000), yield* readsAfter(20))
-    }))
+    })
+  )
 })

@@ -1,4 +1,5 @@
-// A key that is planted wherever one can be comes out of no sink: hooks, traces, approval prompts, machine output, the terminal.
+// A key that is planted wherever one can be comes out of no sink: hooks, traces, approval prompts, machine output, the
+// terminal.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -31,14 +32,28 @@ const Act = Tool.make("act", {
 }).annotate(Annotations.CommandArguments, ["command"])
 const Fails = Tool.make("fails", { success: Schema.String })
 const toolkit = Toolkit.make(Act, Fails)
-const toolset = Toolset.make("test", toolkit, toolkit.toLayer({
-  act: () => Effect.succeed({ out: `export KEY=${key}\n${address}`, token: `${password}-and-more-of-it` }),
-  fails: () => Effect.die(new Error(`no answer from ${address} with ${key}`))
-}))
+const toolset = Toolset.make(
+  "test",
+  toolkit,
+  toolkit.toLayer({
+    act: () => Effect.succeed({ out: `export KEY=${key}\n${address}`, token: `${password}-and-more-of-it` }),
+    fails: () => Effect.die(new Error(`no answer from ${address} with ${key}`))
+  })
+)
 
 const names = [
-  "on_session_start", "pre_llm_call", "pre_api_request", "post_api_request", "pre_tool_call", "post_tool_call", "transform_tool_result",
-  "pre_approval_request", "post_approval_response", "transform_llm_output", "post_llm_call", "on_session_end"
+  "on_session_start",
+  "pre_llm_call",
+  "pre_api_request",
+  "post_api_request",
+  "pre_tool_call",
+  "post_tool_call",
+  "transform_tool_result",
+  "pre_approval_request",
+  "post_approval_response",
+  "transform_llm_output",
+  "post_llm_call",
+  "on_session_end"
 ] as const
 
 const planted = (text: string): ReadonlyArray<string> => [key, password].filter((secret) => text.includes(secret))
@@ -49,7 +64,10 @@ describe("sinks", () => {
     const questions: Array<unknown> = []
     const fake = Fake.make(
       Fake.calls(
-        Fake.call("1", "act", { command: `curl -H "Authorization: Bearer ${key}" ${address} && rm -rf build`, api_key: key }),
+        Fake.call("1", "act", {
+          command: `curl -H "Authorization: Bearer ${key}" ${address} && rm -rf build`,
+          api_key: key
+        }),
         Fake.call("2", "fails", {})
       ),
       Fake.text(`The key is ${key}.`)
@@ -58,42 +76,71 @@ describe("sinks", () => {
       provider: Layer.succeed(Provider, fake.provider),
       tools: [toolset],
       cwd: "/tmp",
-      hooks: names.map((name) => Hooks.fromPlain(name, (payload) => void told.set(name, (told.get(name) ?? "") + JSON.stringify(payload)))),
+      hooks: names.map((name) =>
+        Hooks.fromPlain(name, (payload) => void told.set(name, (told.get(name) ?? "") + JSON.stringify(payload)))
+      ),
       approvals: Approvals.layerCallback((question) => Effect.sync(() => (questions.push(question), "once")))
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const events: Array<RunEvent> = []
-      yield* Agent.run({ prompt: `use ${key} at ${address}`, streaming: true, onEvent: (more) => Effect.sync(() => void events.push(...more)) })
+      yield* Agent.run({
+        prompt: `use ${key} at ${address}`,
+        streaming: true,
+        onEvent: (more) => Effect.sync(() => void events.push(...more))
+      })
       assert.sameMembers(Array.from(told.keys()), [...names])
       for (const [name, text] of told) assert.deepStrictEqual(planted(text), [], name)
       assert.lengthOf(questions, 1)
       assert.deepStrictEqual(planted(JSON.stringify(questions)), [])
-      const shown = events.filter(({ _tag }) => _tag === "TextDelta" || _tag === "ToolFinished" || _tag === "ToolProgress" || _tag === "RunFinished")
+      const shown = events.filter(
+        ({ _tag }) =>
+          _tag === "TextDelta" || _tag === "ToolFinished" || _tag === "ToolProgress" || _tag === "RunFinished"
+      )
       assert.deepStrictEqual(planted(JSON.stringify(shown)), [])
     }).pipe(Effect.provide(layer))
   })
 
   it("lines of the log and of errors", () => {
     assert.deepStrictEqual(planted(LogLine.render("Warn", [`failed at ${address}`, new Error(key)])), [])
-    for (const error of [new ConfigError({ path: "x", message: `bad ${address} ${key}` }), new Error(`${address} ${key}`), `${key} ${address}`]) {
+    for (const error of [
+      new ConfigError({ path: "x", message: `bad ${address} ${key}` }),
+      new Error(`${address} ${key}`),
+      `${key} ${address}`
+    ]) {
       assert.deepStrictEqual(planted(ErrorLine.fromError(error).line), [])
     }
   })
 
   it.live("the program's output, its traces, and what it shows of sessions", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const made = yield* machine
       made.keep("config.yaml", "plugins: { enabled: [observability/nemo_relay] }\n")
       made.put("notes.txt", `api_key: ${key}\n${address}\n`)
-      made.put("turns.yaml", JSON.stringify({
-        turns: [
-          { tool_calls: [{ name: "terminal", arguments: { command: `echo ${key} ${address}; cat notes.txt` } }, { name: "read_file", arguments: { path: "notes.txt" } }] },
-          { text: `It says ${key}.` }
-        ]
-      }))
-      const env = { HERMES_NEMO_RELAY_ATOF_ENABLED: "1", HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: made.at("traces"), HERMES_NEMO_RELAY_ATIF_ENABLED: "1", HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: made.at("traces") }
+      made.put(
+        "turns.yaml",
+        JSON.stringify({
+          turns: [
+            {
+              tool_calls: [
+                { name: "terminal", arguments: { command: `echo ${key} ${address}; cat notes.txt` } },
+                { name: "read_file", arguments: { path: "notes.txt" } }
+              ]
+            },
+            { text: `It says ${key}.` }
+          ]
+        })
+      )
+      const env = {
+        HERMES_NEMO_RELAY_ATOF_ENABLED: "1",
+        HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: made.at("traces"),
+        HERMES_NEMO_RELAY_ATIF_ENABLED: "1",
+        HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: made.at("traces")
+      }
       const run = ["-q", "read notes", "--script", "turns.yaml"]
-      for (const args of [[...run, "--format", "stream-json"], [...run, "-Q"]]) {
+      for (const args of [
+        [...run, "--format", "stream-json"],
+        [...run, "-Q"]
+      ]) {
         const { stderr, stdout } = yield* made.hermes(args, { env })
         assert.include(stdout, "sk-a…", stderr)
         assert.deepStrictEqual(planted(stdout + stderr), [], args.join(" "))
@@ -103,6 +150,8 @@ describe("sinks", () => {
       assert.deepStrictEqual(planted(list.stdout + list.stderr), [])
       const traces = readdirSync(made.at("traces"))
       assert.isAtLeast(traces.length, 2)
-      for (const name of traces) assert.deepStrictEqual(planted(readFileSync(join(made.at("traces"), name), "utf8")), [], name)
-    }))
+      for (const name of traces)
+        assert.deepStrictEqual(planted(readFileSync(join(made.at("traces"), name), "utf8")), [], name)
+    })
+  )
 })

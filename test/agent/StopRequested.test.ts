@@ -19,7 +19,7 @@ const id = SessionId.make("stopped")
 
 describe("a run that is asked to stop", () => {
   it.live("keeps what its command wrote, with exit code 130 and a marker; calls that wait do not begin", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const cwd = yield* temporaryDirectory
       const fake = Fake.make(
         Fake.calls(
@@ -28,44 +28,62 @@ describe("a run that is asked to stop", () => {
         ),
         Fake.text("never asked")
       )
-      const allowed = (call: Approvals.Call) => Effect.succeed<Approvals.Permit>({ _tag: "Permit", call, by: "user", choice: "once" })
+      const allowed = (call: Approvals.Call) =>
+        Effect.succeed<Approvals.Permit>({ _tag: "Permit", call, by: "user", choice: "once" })
       const runtime = Runtime.layer({
         provider: Layer.succeed(Provider, fake.provider),
         cwd,
         tools: [Terminal.toolset],
-        hooks: [Hooks.on("post_tool_call", ({ error_type, status, tool_call_id }) => Effect.sync(() => void heard.push([tool_call_id, status, error_type])))],
+        hooks: [
+          Hooks.on("post_tool_call", ({ error_type, status, tool_call_id }) =>
+            Effect.sync(() => void heard.push([tool_call_id, status, error_type]))
+          )
+        ],
         approvals: Layer.mock(Approvals.Approvals, { check: allowed })
       })
       const heard: Array<ReadonlyArray<unknown>> = []
       const wrote = yield* Deferred.make<void>()
       const ended: Array<readonly [string, string]> = []
-      const { messages, result } = yield* Effect.gen(function*() {
+      const { messages, result } = yield* Effect.gen(function* () {
         const agent = yield* Agent.Agent
         const store = yield* SessionStore.SessionStore
-        const fiber = yield* Effect.forkChild(agent.run({
-          prompt: "go",
-          sessionId: id,
-          streaming: true,
-          onEvent: (events) =>
-            Effect.gen(function*() {
-              for (const event of events) {
-                if (event._tag === "ToolFinished") ended.push([event.callId, event.status])
-                if (event._tag === "ToolProgress" && event.text.includes("partial")) yield* Deferred.succeed(wrote, undefined)
-              }
-            })
-        }))
+        const fiber = yield* Effect.forkChild(
+          agent.run({
+            prompt: "go",
+            sessionId: id,
+            streaming: true,
+            onEvent: (events) =>
+              Effect.gen(function* () {
+                for (const event of events) {
+                  if (event._tag === "ToolFinished") ended.push([event.callId, event.status])
+                  if (event._tag === "ToolProgress" && event.text.includes("partial"))
+                    yield* Deferred.succeed(wrote, undefined)
+                }
+              })
+          })
+        )
         yield* Deferred.await(wrote)
         assert.isTrue(yield* agent.stop(id))
         return { result: yield* Fiber.join(fiber), messages: yield* store.messages(id) }
       }).pipe(Effect.provide(runtime))
       assert.strictEqual(result.exit, "interrupted_by_user")
       const results = messages.flatMap((message) =>
-        message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)]] : []) : [])
-      assert.deepStrictEqual(results[0], ["c1", JSON.stringify({ output: "partial\n[Command interrupted]", exit_code: 130, error: null })])
+        message.role === "tool"
+          ? message.content.flatMap((part) => (part.type === "tool-result" ? [[part.id, String(part.result)]] : []))
+          : []
+      )
+      assert.deepStrictEqual(results[0], [
+        "c1",
+        JSON.stringify({ output: "partial\n[Command interrupted]", exit_code: 130, error: null })
+      ])
       assert.strictEqual(results[1]?.[0], "c2")
       assert.notInclude(results[1]?.[1], "second")
-      assert.deepStrictEqual(ended, [["c1", "cancelled"], ["c2", "cancelled"]])
+      assert.deepStrictEqual(ended, [
+        ["c1", "cancelled"],
+        ["c2", "cancelled"]
+      ])
       assert.deepStrictEqual(heard[0], ["c1", "cancelled", "keyboard_interrupt"])
       assert.strictEqual(fake.executed.length, 1)
-    }))
+    })
+  )
 })

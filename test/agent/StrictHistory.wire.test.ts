@@ -1,5 +1,6 @@
-// Sessions of 200 messages with failures, interruptions and answers of reasoning alone, over HTTP in each protocol, against
-// servers that refuse what the strictest vendors and templates refuse. What happens in a turn follows from fixed seeds.
+// Sessions of 200 messages with failures, interruptions and answers of reasoning alone, over HTTP in each protocol,
+// against servers that refuse what the strictest vendors and templates refuse. What happens in a turn follows from
+// fixed seeds.
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -29,7 +30,10 @@ const apiKey = Redacted.make("k")
 /** Says what is wrong: a bare refusal of a long conversation would count as one of its length. */
 const denied = "This project may not use this feature: ask its owner for access"
 
-/** Models for which the strict rules hold: a template that alternates, and Claude that thinks by a budget, behind gateways. */
+/**
+ * Models for which the strict rules hold: a template that alternates, and Claude that thinks by a budget, behind
+ * gateways.
+ */
 const layers = {
   chat_completions: (url: string) => ChatCompletions.layer({ baseUrl: `${url}/v1`, model: "m", apiKey }),
   anthropic_messages: (url: string) => AnthropicMessages.layer({ baseUrl: url, model: "claude-sonnet-4-5", apiKey }),
@@ -54,7 +58,11 @@ const answerOf = (plan: Plan, turn: number, step: number): WireTurn | undefined 
     case "tools":
       return step === 2
         ? { text: `answer ${turn}` }
-        : { thought, text: `step ${step}`, calls: [call(turn, step * 2, "look"), { ...call(turn, step * 2 + 1, "look"), args: "{\"at\":1}" }] }
+        : {
+            thought,
+            text: `step ${step}`,
+            calls: [call(turn, step * 2, "look"), { ...call(turn, step * 2 + 1, "look"), args: '{"at":1}' }]
+          }
     case "hang":
       return { thought, calls: [call(turn, 0, "look"), call(turn, 1, "wait")] }
     case "muse":
@@ -87,10 +95,15 @@ const strict = (mode: Configurable) => {
     bodies.push(body)
     const [, number, plan] = [...body.matchAll(/turn (\d+) plan (\w+)/g)].at(-1) ?? []
     const turn = Number(number)
-    for (const reason of StrictHistory.refusals[mode](JSON.parse(body))) refused.push(`turn ${turn} (${String(plan)}): ${reason}`)
+    for (const reason of StrictHistory.refusals[mode](JSON.parse(body)))
+      refused.push(`turn ${turn} (${String(plan)}): ${reason}`)
     const step = new Set(body.match(new RegExp(`seen in turn ${turn} \\d+`, "g"))).size
     const answer = answerOf(plan as Plan, turn, step)
-    if (answer === undefined) return HttpServer.json(response, 400, { message: denied, error: { message: denied, type: "invalid_request_error" } })
+    if (answer === undefined)
+      return HttpServer.json(response, 400, {
+        message: denied,
+        error: { message: denied, type: "invalid_request_error" }
+      })
     if (plan !== "cut") return protocols[mode].stream(answer, response)
     // A part of the text, and then nothing.
     const { events, type } = wireEvents(protocols[mode], answer)
@@ -99,7 +112,7 @@ const strict = (mode: Configurable) => {
   return { refused, bodies, served }
 }
 
-const play = Effect.fnUntraced(function*(mode: Configurable, plansOf: ReadonlyArray<Plan>) {
+const play = Effect.fnUntraced(function* (mode: Configurable, plansOf: ReadonlyArray<Plan>) {
   const { bodies, refused, served } = strict(mode)
   const { url } = yield* served
   let turn = 0
@@ -110,7 +123,7 @@ const play = Effect.fnUntraced(function*(mode: Configurable, plansOf: ReadonlyAr
     wait: () => Effect.never
   })
   const sessionId = "20260101_000000_aaaaaa"
-  const stored = yield* Effect.gen(function*() {
+  const stored = yield* Effect.gen(function* () {
     for (const plan of plansOf) {
       turn++
       const seen = Deferred.makeUnsafe<void>()
@@ -118,10 +131,22 @@ const play = Effect.fnUntraced(function*(mode: Configurable, plansOf: ReadonlyAr
         events.some((event) => event._tag === "TextDelta" || (event._tag === "ToolStarted" && event.name === "wait"))
           ? Deferred.succeed(seen, undefined)
           : Effect.void
-      const run = Effect.exit(Agent.run({ prompt: `turn ${turn} plan ${plan}`, sessionId, streaming: true, reasoningEffort: "medium", onEvent }))
+      const run = Effect.exit(
+        Agent.run({
+          prompt: `turn ${turn} plan ${plan}`,
+          sessionId,
+          streaming: true,
+          reasoningEffort: "medium",
+          onEvent
+        })
+      )
       if (plan !== "cut" && plan !== "hang") {
         const exit = yield* run
-        assert.strictEqual(exit._tag, plan === "fail" ? "Failure" : "Success", `turn ${turn} (${plan})\n${refused.join("\n")}`)
+        assert.strictEqual(
+          exit._tag,
+          plan === "fail" ? "Failure" : "Success",
+          `turn ${turn} (${plan})\n${refused.join("\n")}`
+        )
         continue
       }
       const fiber = yield* Effect.forkChild(run)
@@ -129,11 +154,15 @@ const play = Effect.fnUntraced(function*(mode: Configurable, plansOf: ReadonlyAr
       yield* Fiber.interrupt(fiber)
     }
     return yield* Effect.flatMap(SessionStore, (store) => store.messages(sessionId as never))
-  }).pipe(Effect.provide(Runtime.layer({
-    provider: layers[mode](url),
-    retry: { backoff: { base: 1, cap: 1 } },
-    tools: [Toolset.make("test", toolkit, handlers)]
-  })))
+  }).pipe(
+    Effect.provide(
+      Runtime.layer({
+        provider: layers[mode](url),
+        retry: { backoff: { base: 1, cap: 1 } },
+        tools: [Toolset.make("test", toolkit, handlers)]
+      })
+    )
+  )
   return { bodies, refused, stored }
 })
 
@@ -144,17 +173,18 @@ for (const [place, mode] of Configurable.literals.entries()) {
   describe(`strict endpoints: ${mode}`, () => {
     for (const seed of Array.from({ length: count }, (_, index) => 1 + place + index)) {
       it.live(`200 messages with failures and interruptions are never refused (seed ${seed})`, () =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const next = random(seed)
           const drawn = Array.from({ length: 90 }, () => plans[Math.floor(next() * plans.length)] ?? "say")
           const { refused, stored } = yield* play(mode, [...drawn, "say"])
           assert.deepStrictEqual(refused, [])
           assert.isAtLeast(stored.length, 200)
-        }))
+        })
+      )
     }
 
     it.live("the thinking before calls goes back through the tool loop, as it was signed", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { bodies, refused } = yield* play(mode, ["tools"])
         assert.deepStrictEqual(refused, [])
         assert.lengthOf(bodies, 3)
@@ -162,6 +192,7 @@ for (const [place, mode] of Configurable.literals.entries()) {
         assert.include(bodies[1], "signed thought 1.0")
         assert.include(bodies[2], "signed thought 1.0")
         assert.include(bodies[2], "signed thought 1.1")
-      }))
+      })
+    )
   })
 }

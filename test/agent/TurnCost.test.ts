@@ -1,4 +1,5 @@
-// The work of a turn of one tool call, in counts: fibers, steps of the interpreter, statements, texts of JSON. How long it takes is the benchmark's.
+// The work of a turn of one tool call, in counts: fibers, steps of the interpreter, statements, texts of JSON. How long
+// it takes is the benchmark's.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -12,7 +13,10 @@ import type { Hook } from "../../src/hooks/Hook.ts"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
+const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(
+  Tool.Readonly,
+  true
+)
 const toolkit = Toolkit.make(Echo)
 const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
 const Change = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
@@ -22,11 +26,20 @@ const changing = [H.Toolset.make("echo", changeKit, changeKit.toLayer({ echo: ({
 /** Fibers and steps of one run. */
 const counted = (
   turns: number,
-  options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>; readonly hooks?: ReadonlyArray<Hook>; readonly tools?: typeof tools } = {}
+  options: {
+    readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>
+    readonly hooks?: ReadonlyArray<Hook>
+    readonly tools?: typeof tools
+  } = {}
 ) => {
   const count = { fibers: 0, steps: 0 }
-  const script = Array.from({ length: turns }, (_, turn) => H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] }))
-  const metrics: Metric.FiberRuntimeMetricsService = { recordFiberStart: () => void count.fibers++, recordFiberEnd: () => {} }
+  const script = Array.from({ length: turns }, (_, turn) =>
+    H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] })
+  )
+  const metrics: Metric.FiberRuntimeMetricsService = {
+    recordFiberStart: () => void count.fibers++,
+    recordFiberEnd: () => {}
+  }
   const tracer = Tracer.make({
     span: (options) => new Tracer.NativeSpan(options),
     context: (primitive, fiber) => {
@@ -39,7 +52,14 @@ const counted = (
     Effect.provideService(Tracer.Tracer, tracer),
     // Where a fiber gives way after so many steps is no work of a turn.
     Effect.provideService(Scheduler.PreventSchedulerYield, true),
-    Effect.provide(H.Runtime.layer({ provider: H.Scripted.layer([...script, H.Scripted.complete("done")]), tools, maxIterations: turns + 1, ...options })),
+    Effect.provide(
+      H.Runtime.layer({
+        provider: H.Scripted.layer([...script, H.Scripted.complete("done")]),
+        tools,
+        maxIterations: turns + 1,
+        ...options
+      })
+    ),
     Effect.map(({ steps, text }) => {
       assert.deepStrictEqual([steps, text], [turns + 1, "done"])
       return count
@@ -47,9 +67,12 @@ const counted = (
   )
 }
 
-/** Statements of SQLite and texts of JSON that an Effect takes; checkpoints come with the number of writes, not with a turn. */
+/**
+ * Statements of SQLite and texts of JSON that an Effect takes; checkpoints come with the number of writes, not with a
+ * turn.
+ */
 const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const count = { statements: 0, texts: 0, characters: 0 }
     const { all } = StatementSync.prototype
     const { stringify } = JSON
@@ -82,19 +105,24 @@ const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 describe("a turn of one tool call", () => {
   it.effect("takes a fiber for the model call, which is watched, one for the handler, and few steps", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const [short, long] = [yield* counted(10), yield* counted(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 192)
-    }))
+    })
+  )
 
   it.effect("takes no fiber more for listeners that are done at once, and as many steps for ten as for one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const done = () => Effect.void
-      const perTurn = Effect.fnUntraced(function*(count: number) {
+      const perTurn = Effect.fnUntraced(function* (count: number) {
         const hooks = Array.from({ length: count }, (_, index) =>
-          H.Hooks.observer({ label: `listener ${index}` }, { pre_api_request: done, post_api_request: done, post_tool_call: done }))
+          H.Hooks.observer(
+            { label: `listener ${index}` },
+            { pre_api_request: done, post_api_request: done, post_tool_call: done }
+          )
+        )
         const [short, long] = [yield* counted(10, { hooks }), yield* counted(30, { hooks })]
         return { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       })
@@ -103,38 +131,51 @@ describe("a turn of one tool call", () => {
       assert.strictEqual(one.fibers, none.fibers)
       assert.isAtMost(one.steps - none.steps, 61)
       assert.deepStrictEqual(yield* perTurn(10), one)
-    }))
+    })
+  )
 
   it.live("takes as many fibers in a database, and few steps more, with the record in its transactions", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const directory = yield* temporaryDirectory
-      const run = (turns: number) => counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) })
+      const run = (turns: number) =>
+        counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) })
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 288)
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 
-  it.live("takes thirteen statements in a database, fifteen where its call may change something, and writes little more JSON than the messages are", () =>
-    Effect.gen(function*() {
-      const directory = yield* temporaryDirectory
-      const run = (turns: number) => written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) }))
-      const [short, long] = [yield* run(10), yield* run(30)]
-      assert.strictEqual((long.statements - short.statements) / 20, 13)
-      assert.strictEqual((long.texts - short.texts) / 20, 15)
-      assert.isAtMost((long.characters - short.characters) / 20, 2_000)
-      // The beginning of the call is written, and taken out.
-      const change = (turns: number) => written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/c${turns}.db` }), tools: changing }))
-      const [few, many] = [yield* change(10), yield* change(30)]
-      assert.strictEqual((many.statements - few.statements) / 20, 15)
-    }).pipe(Effect.scoped))
+  it.live(
+    "takes thirteen statements in a database, fifteen where its call may change something, and writes little more JSON than the messages are",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const run = (turns: number) =>
+          written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) }))
+        const [short, long] = [yield* run(10), yield* run(30)]
+        assert.strictEqual((long.statements - short.statements) / 20, 13)
+        assert.strictEqual((long.texts - short.texts) / 20, 15)
+        assert.isAtMost((long.characters - short.characters) / 20, 2_000)
+        // The beginning of the call is written, and taken out.
+        const change = (turns: number) =>
+          written(
+            counted(turns, {
+              store: H.SessionStore.layerSqlite({ path: `${directory}/c${turns}.db` }),
+              tools: changing
+            })
+          )
+        const [few, many] = [yield* change(10), yield* change(30)]
+        assert.strictEqual((many.statements - few.statements) / 20, 15)
+      }).pipe(Effect.scoped)
+  )
 
   it.live("reads as many rows of a session of 40 runs as of one of 10, and parses as many texts of JSON", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       const script = Array.from({ length: 40 }, () => H.Scripted.complete("done"))
       const counts: Array<readonly [rows: number, texts: number]> = []
-      const runs = Effect.gen(function*() {
+      const runs = Effect.gen(function* () {
         let sessionId: H.Ids.SessionId | undefined
         for (let run = 0; run < 40; run++) {
           const count = { rows: 0, texts: 0 }
@@ -156,7 +197,8 @@ describe("a turn of one tool call", () => {
                 }
               })
             }),
-            () => Effect.map(H.Agent.run({ prompt: "Go.", sessionId }), (result) => void (sessionId = result.sessionId)),
+            () =>
+              Effect.map(H.Agent.run({ prompt: "Go.", sessionId }), (result) => void (sessionId = result.sessionId)),
             () =>
               Effect.sync(() => {
                 StatementSync.prototype.all = all
@@ -166,10 +208,17 @@ describe("a turn of one tool call", () => {
           counts.push([count.rows, count.texts])
         }
       })
-      const runtime = H.Runtime.layer({ provider: H.Scripted.layer(script), store: H.SessionStore.layerSqlite({ path: `${directory}/state.db` }) })
+      const runtime = H.Runtime.layer({
+        provider: H.Scripted.layer(script),
+        store: H.SessionStore.layerSqlite({ path: `${directory}/state.db` })
+      })
       yield* Effect.provide(runs, runtime)
       // A checkpoint answers with a row.
-      const least = (from: number) => counts.slice(from - 3, from).reduce(([rows, texts], [more, others]) => [Math.min(rows, more), Math.min(texts, others)])
+      const least = (from: number) =>
+        counts
+          .slice(from - 3, from)
+          .reduce(([rows, texts], [more, others]) => [Math.min(rows, more), Math.min(texts, others)])
       assert.deepStrictEqual(least(40), least(10))
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 })

@@ -1,5 +1,5 @@
-// `npm run bench:children [count]`: so many children of one run at the same time, in one process. It fails when they were not
-// all there at once, or took more memory than the bound; the time is for reading only, as machines are shared.
+// `npm run bench:children [count]`: so many children of one run at the same time, in one process. It fails when they
+// were not all there at once, or took more memory than the bound; the time is for reading only, as machines are shared.
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { memoryUsage } from "node:process"
@@ -28,24 +28,29 @@ let atOnce = 0
 let peak = 0
 
 /** Each child calls a tool, waits until all the others have too, and answers. */
-const { layer } = setup(({ prompt, results }) => {
-  if (prompt === "warm") return say("ok")
-  if (!isChild(prompt)) {
-    const tasks = Array.from({ length: count }, (_, index) => ({ goal: `child ${index}` }))
-    return results === 0 ? delegate({ tasks }) : say("done")
-  }
-  if (results === 0) return Effect.succeed(Fake.callsAnswer(Fake.call("c1", "echo", { text: prompt.slice(0, 20) })))
-  return Effect.suspend(() => {
-    if (++waiting < count) return Deferred.await(all)
-    peak = heap()
-    return Effect.flatMap(Children, ({ list }) => Effect.flatMap(list, (children) => {
-      atOnce = children.length
-      return Deferred.succeed(all, undefined)
-    })) as Effect.Effect<unknown>
-  }).pipe(Effect.andThen(say("ok")))
-}, { settings: { delegation: { maxConcurrentChildren: count } } })
+const { layer } = setup(
+  ({ prompt, results }) => {
+    if (prompt === "warm") return say("ok")
+    if (!isChild(prompt)) {
+      const tasks = Array.from({ length: count }, (_, index) => ({ goal: `child ${index}` }))
+      return results === 0 ? delegate({ tasks }) : say("done")
+    }
+    if (results === 0) return Effect.succeed(Fake.callsAnswer(Fake.call("c1", "echo", { text: prompt.slice(0, 20) })))
+    return Effect.suspend(() => {
+      if (++waiting < count) return Deferred.await(all)
+      peak = heap()
+      return Effect.flatMap(Children, ({ list }) =>
+        Effect.flatMap(list, (children) => {
+          atOnce = children.length
+          return Deferred.succeed(all, undefined)
+        })
+      ) as Effect.Effect<unknown>
+    }).pipe(Effect.andThen(say("ok")))
+  },
+  { settings: { delegation: { maxConcurrentChildren: count } } }
+)
 
-const result = await Effect.gen(function*() {
+const result = await Effect.gen(function* () {
   yield* Agent.run({ prompt: "warm" })
   const before = heap()
   const started = performance.now()
@@ -54,5 +59,7 @@ const result = await Effect.gen(function*() {
 }).pipe(Effect.provide(layer), Effect.runPromise)
 
 const each = (peak - result.before) / count
-process.stdout.write(`${count} children at once: ${atOnce} · ${each.toFixed(1)} kB each (bound ${boundKilobytes} kB) · ${Math.round(result.millis)} ms · left ${result.left}\n`)
+process.stdout.write(
+  `${count} children at once: ${atOnce} · ${each.toFixed(1)} kB each (bound ${boundKilobytes} kB) · ${Math.round(result.millis)} ms · left ${result.left}\n`
+)
 if (result.text !== "done" || atOnce !== count || each > boundKilobytes || result.left !== 0) process.exit(1)

@@ -1,13 +1,15 @@
-// `npm run simulate:cluster`: sessions on many machines by a simulated clock, with the costs that `bench:cluster` measures: what they reach
-// in an hour, and which part is used up first. Arguments: sessions, machines, cores of the database, model calls a minute that the provider
-// takes (0: any number), runs at a time of a runner.
+// `npm run simulate:cluster`: sessions on many machines by a simulated clock, with the costs that `bench:cluster`
+// measures: what they reach in an hour, and which part is used up first. Arguments: sessions, machines, cores of the
+// database, model calls a minute that the provider takes (0: any number), runs at a time of a runner.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
 import * as TestClock from "effect/testing/TestClock"
 
-const [sessions = 10_000, machines = 100, databaseCores = 16, callsPerMinute = 0, concurrency = 32] = process.argv.slice(2).map(Number)
+const [sessions = 10_000, machines = 100, databaseCores = 16, callsPerMinute = 0, concurrency = 32] = process.argv
+  .slice(2)
+  .map(Number)
 
 /** A session makes ten model calls of four seconds, each with tool calls of half a second; costs of a step in ms. */
 const steps = 10
@@ -30,12 +32,18 @@ const makePart = (name: string, units: number) => {
     units,
     /** Milliseconds of work done. */
     busy: 0,
-    use: (millis: number) => permits.withPermit(Effect.andThen(Effect.sync(() => void (part.busy += millis)), Effect.sleep(millis)))
+    use: (millis: number) =>
+      permits.withPermit(
+        Effect.andThen(
+          Effect.sync(() => void (part.busy += millis)),
+          Effect.sleep(millis)
+        )
+      )
   }
   return part
 }
 
-const simulation = Effect.gen(function*() {
+const simulation = Effect.gen(function* () {
   const database = makePart(`${databaseCores} processors of the database`, databaseCores)
   const provider = makePart("the rate of the provider", 1)
   const runners = Array.from({ length: machines }, () => ({
@@ -47,33 +55,47 @@ const simulation = Effect.gen(function*() {
     // Shards are chosen by a hash, so that some runners get more than others.
     const runner = runners[(Math.imul(index + 1, 2_654_435_761) >>> 8) % machines]
     if (runner === undefined) return Effect.void
-    const step = Effect.gen(function*() {
+    const step = Effect.gen(function* () {
       yield* runner.cpu.use(runnerCpu)
       yield* database.use(databaseCpu)
       if (callsPerMinute > 0) yield* provider.use(60_000 / callsPerMinute)
       yield* Effect.sleep(roundTrips + modelMillis + toolMillis)
     })
-    return runner.slots.withPermit(Effect.gen(function*() {
-      const began = yield* Clock.currentTimeMillis
-      yield* Effect.repeat(step, { times: steps - 1 })
-      runner.millis += (yield* Clock.currentTimeMillis) - began
-    }))
+    return runner.slots.withPermit(
+      Effect.gen(function* () {
+        const began = yield* Clock.currentTimeMillis
+        yield* Effect.repeat(step, { times: steps - 1 })
+        runner.millis += (yield* Clock.currentTimeMillis) - began
+      })
+    )
   }
-  const fiber = yield* Effect.forkChild(Effect.forEach(Array.from({ length: sessions }, (_, index) => index), session, { concurrency: "unbounded", discard: true }))
+  const fiber = yield* Effect.forkChild(
+    Effect.forEach(
+      Array.from({ length: sessions }, (_, index) => index),
+      session,
+      { concurrency: "unbounded", discard: true }
+    )
+  )
   while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("10 seconds")
   yield* Fiber.join(fiber)
   const millis = yield* Clock.currentTimeMillis
   const busiest = runners.toSorted((a, b) => b.millis - a.millis)[0]
   const shares: ReadonlyArray<readonly [string, number]> = [
     [database.name, database.busy / database.units / millis],
-    ...callsPerMinute > 0 ? [[provider.name, provider.busy / millis] as const] : [],
+    ...(callsPerMinute > 0 ? [[provider.name, provider.busy / millis] as const] : []),
     [`${cores} processors of the busiest runner`, Math.max(...runners.map(({ cpu }) => cpu.busy)) / cores / millis],
     [`${concurrency} runs at a time of the busiest runner`, (busiest?.millis ?? 0) / concurrency / millis],
-    ["runs at a time of all runners", runners.reduce((sum, runner) => sum + runner.millis, 0) / concurrency / machines / millis]
+    [
+      "runs at a time of all runners",
+      runners.reduce((sum, runner) => sum + runner.millis, 0) / concurrency / machines / millis
+    ]
   ]
-  process.stdout.write(`${sessions} sessions of ${steps} model calls (${modelMillis} ms) on ${machines} machines: ${(millis / 1000).toFixed(0)} s, ${Math.round(sessions / millis * 3_600_000)} sessions an hour\n`)
+  process.stdout.write(
+    `${sessions} sessions of ${steps} model calls (${modelMillis} ms) on ${machines} machines: ${(millis / 1000).toFixed(0)} s, ${Math.round((sessions / millis) * 3_600_000)} sessions an hour\n`
+  )
   process.stdout.write(`  ${machines * connections} connections to the database at most\n`)
-  for (const [name, share] of shares.toSorted((a, b) => b[1] - a[1])) process.stdout.write(`  ${(share * 100).toFixed(0).padStart(3)} % of ${name}\n`)
+  for (const [name, share] of shares.toSorted((a, b) => b[1] - a[1]))
+    process.stdout.write(`  ${(share * 100).toFixed(0).padStart(3)} % of ${name}\n`)
 })
 
 await Effect.runPromise(Effect.scoped(Effect.provide(simulation, TestClock.layer())))

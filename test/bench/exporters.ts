@@ -1,6 +1,6 @@
-// `npm run bench:exporters`: sessions with all exporters, and with `Telemetry` and Effect's exporter, beside the same without any, each in
-// a process of its own, in turns, on the built package. CPU from building the layer to closing it; `A/A` is the ratio of two that are the same. `--quick` is a look.
-// `--rounds n` and `--turns n,…` choose.
+// `npm run bench:exporters`: sessions with all exporters, and with `Telemetry` and Effect's exporter, beside the same
+// without any, each in a process of its own, in turns, on the built package. CPU from building the layer to closing it;
+// `A/A` is the ratio of two that are the same. `--quick` is a look. `--rounds n` and `--turns n,…` choose.
 import { fork, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -8,7 +8,9 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { Sample } from "./exportersRun.ts"
 
-const { values } = parseArgs({ options: { quick: { type: "boolean" }, rounds: { type: "string" }, turns: { type: "string" } } })
+const { values } = parseArgs({
+  options: { quick: { type: "boolean" }, rounds: { type: "string" }, turns: { type: "string" } }
+})
 const rounds = Number(values.rounds ?? (values.quick === true ? 3 : 11))
 const sizes = (values.turns ?? "20,50,200").split(",").map(Number)
 
@@ -24,7 +26,13 @@ const kinds = ["on", "telemetry"] as const
 const run = (exporters: "off" | (typeof kinds)[number], turns: number): Sample => {
   const { status, stderr, stdout } = spawnSync(
     process.execPath,
-    [join(import.meta.dirname, "exportersRun.ts"), exporters, String(turns), `http://127.0.0.1:${port}`, join(directory, "out")],
+    [
+      join(import.meta.dirname, "exportersRun.ts"),
+      exporters,
+      String(turns),
+      `http://127.0.0.1:${port}`,
+      join(directory, "out")
+    ],
     { encoding: "utf8", env: { PATH: process.env["PATH"], HERMES_HOME: join(directory, "home") } }
   )
   if (status !== 0) throw new Error(stderr)
@@ -35,7 +43,9 @@ const run = (exporters: "off" | (typeof kinds)[number], turns: number): Sample =
 const median = (list: ReadonlyArray<number>): number => {
   const sorted = list.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle] ?? Number.NaN : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? Number.NaN)
+    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
 }
 
 /** Ratio of the medians, with the quartiles of the ratios of each round. */
@@ -45,7 +55,9 @@ const ratio = (over: ReadonlyArray<number>, under: ReadonlyArray<number>): strin
   return `${(median(over) / median(under)).toFixed(2)} (${at(0.25)}–${at(0.75)})`
 }
 
-process.stdout.write("| turns | exporters | session | off, CPU | CPU | × off (quartiles) | A/A |\n|---:|---|---|---:|---:|---:|---:|\n")
+process.stdout.write(
+  "| turns | exporters | session | off, CPU | CPU | × off (quartiles) | A/A |\n|---:|---|---|---:|---:|---:|---:|\n"
+)
 try {
   for (const turns of sizes) {
     const samples = Array.from({ length: rounds }, (_, round) => {

@@ -1,6 +1,6 @@
-// A process of `npm run bench:exporters`: sessions one after another, each with a layer of its own, as an application makes it.
-// Arguments: off, on (all plugins that export) or telemetry (Effect's exporter, with the spans and metrics of `Telemetry`), turns, address
-// of the server, directory of the files. Prints milliseconds of CPU.
+// A process of `npm run bench:exporters`: sessions one after another, each with a layer of its own, as an application
+// makes it. Arguments: off, on (all plugins that export) or telemetry (Effect's exporter, with the spans and metrics of
+// `Telemetry`), turns, address of the server, directory of the files. Prints milliseconds of CPU.
 import type * as Index from "../../src/index.ts"
 import { join } from "node:path"
 
@@ -35,24 +35,45 @@ const plugins = () => [
   TracePlugin.make({
     agent: { name: "bench", version: "1" },
     atof: { directory, filename: "events.jsonl", mode: "append" },
-    atif: { directory, filenameTemplate: "{session_id}.json", agentName: "bench", agentVersion: "1", subagents: "embedded" }
+    atif: {
+      directory,
+      filenameTemplate: "{session_id}.json",
+      agentName: "bench",
+      agentVersion: "1",
+      subagents: "embedded"
+    }
   })
 ]
 
 const parts = {
-  provider: ChatCompletions.layer({ provider: "custom", model: `loop-${turns}`, baseUrl: `${url}/v1`, apiKey: Redacted.make("x") }),
+  provider: ChatCompletions.layer({
+    provider: "custom",
+    model: `loop-${turns}`,
+    baseUrl: `${url}/v1`,
+    apiKey: Redacted.make("x")
+  }),
   tools: [Toolset.make("bench", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))],
   maxIterations: 1000
 } as const
 
 const telemetry = async () => {
-  const [Http, Layer, Otlp] = await Promise.all([import("effect/http/FetchHttpClient"), import("effect/Layer"), import("effect/observability/Otlp")])
-  const exporting = Otlp.layer({ baseUrl: url, resource: { serviceName: "bench" } }).pipe(Layer.provide([Http.layer, Telemetry.layerProtobuf]))
+  const [Http, Layer, Otlp] = await Promise.all([
+    import("effect/http/FetchHttpClient"),
+    import("effect/Layer"),
+    import("effect/observability/Otlp")
+  ])
+  const exporting = Otlp.layer({ baseUrl: url, resource: { serviceName: "bench" } }).pipe(
+    Layer.provide([Http.layer, Telemetry.layerProtobuf])
+  )
   return Layer.provideMerge(Runtime.layer({ ...parts, ...Telemetry.make({ captureContent: true }) }), exporting)
 }
 
 const layer = async () =>
-  exporters === "telemetry" ? telemetry() : exporters === "on" ? Runtime.layer({ ...parts, plugins: plugins() }) : Runtime.layer(parts)
+  exporters === "telemetry"
+    ? telemetry()
+    : exporters === "on"
+      ? Runtime.layer({ ...parts, plugins: plugins() })
+      : Runtime.layer(parts)
 
 const session = async (): Promise<number> => {
   const before = process.cpuUsage()

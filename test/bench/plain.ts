@@ -4,20 +4,35 @@ import OpenAI from "openai"
 export type Message = OpenAI.Chat.Completions.ChatCompletionMessageParam
 type Answer = OpenAI.Chat.Completions.ChatCompletionMessage
 
-const tools: Array<OpenAI.Chat.Completions.ChatCompletionTool> = [{
-  type: "function",
-  function: {
-    name: "echo",
-    description: "Echo the text back",
-    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"], additionalProperties: false }
+const tools: Array<OpenAI.Chat.Completions.ChatCompletionTool> = [
+  {
+    type: "function",
+    function: {
+      name: "echo",
+      description: "Echo the text back",
+      parameters: {
+        type: "object",
+        properties: { text: { type: "string" } },
+        required: ["text"],
+        additionalProperties: false
+      }
+    }
   }
-}]
+]
 
 /** The messages that a run begins with. */
-export const start = (system: string, prompt: string): Array<Message> => [{ role: "system", content: system }, { role: "user", content: prompt }]
+export const start = (system: string, prompt: string): Array<Message> => [
+  { role: "system", content: system },
+  { role: "user", content: prompt }
+]
 
 /** Asks for an answer, whole or in pieces. */
-export const ask = async (client: OpenAI, model: string, messages: Array<Message>, streamed: boolean): Promise<Answer> => {
+export const ask = async (
+  client: OpenAI,
+  model: string,
+  messages: Array<Message>,
+  streamed: boolean
+): Promise<Answer> => {
   if (!streamed) {
     const completion = await client.chat.completions.create({ model, messages, tools })
     const message = completion.choices[0]?.message
@@ -26,17 +41,28 @@ export const ask = async (client: OpenAI, model: string, messages: Array<Message
   }
   const calls: Array<{ id: string; type: "function"; function: { name: string; arguments: string } }> = []
   let content = ""
-  for await (const { choices } of await client.chat.completions.create({ model, messages, tools, stream: true, stream_options: { include_usage: true } })) {
+  for await (const { choices } of await client.chat.completions.create({
+    model,
+    messages,
+    tools,
+    stream: true,
+    stream_options: { include_usage: true }
+  })) {
     const delta = choices[0]?.delta
     content += delta?.content ?? ""
     for (const { function: part, id, index } of delta?.tool_calls ?? []) {
-      const call = calls[index] ??= { id: "", type: "function", function: { name: "", arguments: "" } }
+      const call = (calls[index] ??= { id: "", type: "function", function: { name: "", arguments: "" } })
       call.id += id ?? ""
       call.function.name += part?.name ?? ""
       call.function.arguments += part?.arguments ?? ""
     }
   }
-  return { role: "assistant", refusal: null, content: content === "" ? null : content, ...calls.length === 0 ? {} : { tool_calls: calls } }
+  return {
+    role: "assistant",
+    refusal: null,
+    content: content === "" ? null : content,
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
+  }
 }
 
 /** Runs the calls of an answer and appends both; returns the final text where there are none. */
@@ -52,7 +78,12 @@ export const act = (messages: Array<Message>, message: Answer): string | undefin
 }
 
 /** Streams one answer, piece by piece. */
-export const stream = async (client: OpenAI, model: string, messages: Array<Message>, onDelta: (text: string) => void): Promise<void> => {
+export const stream = async (
+  client: OpenAI,
+  model: string,
+  messages: Array<Message>,
+  onDelta: (text: string) => void
+): Promise<void> => {
   const events = await client.chat.completions.create({ model, messages, stream: true })
   for await (const event of events) {
     const text = event.choices[0]?.delta.content
@@ -87,7 +118,8 @@ export const make = (url: string, system: string, prompt: string) => {
       }
     },
     /** Loops side by side: who has no children makes so many. */
-    runChildren: (n: number, k: number): Promise<unknown> => Promise.all(Array.from({ length: n }, () => run(`loop-${k}`, false))),
+    runChildren: (n: number, k: number): Promise<unknown> =>
+      Promise.all(Array.from({ length: n }, () => run(`loop-${k}`, false))),
     runGate: () => run("gate-1", false),
     runLoop: (k: number) => run(`loop-${k}`, false),
     runFanout: (n: number) => run(`fanout-${n}`, false),

@@ -1,9 +1,10 @@
-// `npm run bench`: the runtime as an application gets it beside the plain SDK loop, against one model server. Each runner has a process of
-// its own; they take turns, in an order that changes, and a ratio divides by the plain loop of the same cycle. The column A/A is the plain
-// loop against itself: what it is off 1 is noise. Compare ratios, never times: machines are shared.
-// `--quick` is a look, not a measurement; `--compare REF` adds the runtime of another commit; `--only NAME,…` names rows, `--columns NAME,…`
-// columns; `--warm SECONDS` is the time that each column runs before a row is measured (2.5 when absent: a process that has just been
-// started is measured while its code is still compiled); `--peer FILE` (any number) adds a module whose default export is a runner of another library.
+// `npm run bench`: the runtime as an application gets it beside the plain SDK loop, against one model server. Each
+// runner has a process of its own; they take turns, in an order that changes, and a ratio divides by the plain loop of
+// the same cycle. The column A/A is the plain loop against itself: what it is off 1 is noise. Compare ratios, never
+// times: machines are shared. `--quick` is a look, not a measurement; `--compare REF` adds the runtime of another
+// commit; `--only NAME,…` names rows, `--columns NAME,…` columns; `--warm SECONDS` is the time that each column runs
+// before a row is measured (2.5 when absent: a process that has just been started is measured while its code is still
+// compiled); `--peer FILE` (any number) adds a module whose default export is a runner of another library.
 import { type ChildProcess, execFileSync, fork, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -26,9 +27,10 @@ const { values } = parseArgs({
 const cycles = values.quick ? 3 : 11
 const freshCycles = values.quick ? 1 : 3
 const batchMillis = values.quick ? 150 : 400
-const warmMillis = values.warm === undefined ? values.quick ? 500 : 2500 : Number(values.warm) * 1000
+const warmMillis = values.warm === undefined ? (values.quick ? 500 : 2500) : Number(values.warm) * 1000
 
-const chosen = (wanted: string | undefined, name: string): boolean => wanted === undefined || wanted.split(",").some((part) => name.includes(part))
+const chosen = (wanted: string | undefined, name: string): boolean =>
+  wanted === undefined || wanted.split(",").some((part) => name.includes(part))
 
 interface Column {
   readonly name: string
@@ -73,7 +75,13 @@ const columns: ReadonlyArray<Column> = [
   { name: "thin Effect loop", runner: "thin Effect loop", tree: root },
   ...variants.map(({ name }) => ({ name, runner: name, tree: root })),
   ...values.peer.map((file) => ({ name: basename(join(file, "..")), runner: resolve(file), tree: root })),
-  ...other === undefined ? [] : ["hermes-effect", "SQLite"].map((name) => ({ name: `${name} of ${values.compare}`, runner: name, tree: other.folder }))
+  ...(other === undefined
+    ? []
+    : ["hermes-effect", "SQLite"].map((name) => ({
+        name: `${name} of ${values.compare}`,
+        runner: name,
+        tree: other.folder
+      })))
 ].filter(({ name }) => chosen(values.columns, name))
 
 const workers = new Map<string, ChildProcess>()
@@ -103,7 +111,7 @@ const sample = async (column: Column, workload: Workload, millis: number): Promi
     await ended(child)
     return value
   }
-  const known = workers.get(column.name) ?? await started(column, [])
+  const known = workers.get(column.name) ?? (await started(column, []))
   workers.set(column.name, known)
   return asked(known, workload, millis)
 }
@@ -116,11 +124,17 @@ const median = (list: ReadonlyArray<number>): number => {
 }
 
 const shuffled = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> =>
-  items.map((item) => ({ item, order: Math.random() })).toSorted((a, b) => a.order - b.order).map(({ item }) => item)
+  items
+    .map((item) => ({ item, order: Math.random() }))
+    .toSorted((a, b) => a.order - b.order)
+    .map(({ item }) => item)
 
 /** The median of the ratios of each cycle, and their quartiles. */
 const ratio = (over: ReadonlyArray<number>, under: ReadonlyArray<number>): string => {
-  const each = over.map((value, cycle) => value / (under[cycle] ?? Number.NaN)).filter(Number.isFinite).toSorted((a, b) => a - b)
+  const each = over
+    .map((value, cycle) => value / (under[cycle] ?? Number.NaN))
+    .filter(Number.isFinite)
+    .toSorted((a, b) => a - b)
   if (each.length === 0) return "–"
   const at = (part: number): string => (each[Math.round((each.length - 1) * part)] ?? Number.NaN).toFixed(2)
   return `${median(each).toFixed(2)} (${at(0.25)}–${at(0.75)})`
@@ -133,7 +147,8 @@ const measure = async (workload: Workload): Promise<Costs> => {
   if (workload.fresh === undefined) for (const column of all) await sample(column, workload, warmMillis)
   const costs = new Map<string, Array<number>>(all.map(({ name }) => [name, []]))
   for (let cycle = 0; cycle < (workload.fresh === undefined ? cycles : freshCycles); cycle++) {
-    for (const column of shuffled(all)) costs.get(column.name)?.push((await sample(column, workload, batchMillis)) ?? Number.NaN)
+    for (const column of shuffled(all))
+      costs.get(column.name)?.push((await sample(column, workload, batchMillis)) ?? Number.NaN)
   }
   return costs
 }
@@ -161,7 +176,11 @@ interface Start {
 }
 
 const startOf = (kind: string): Start => {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, "startRun.ts"), kind, url], { encoding: "utf8" })
+  const { status, stderr, stdout } = spawnSync(
+    process.execPath,
+    [join(import.meta.dirname, "startRun.ts"), kind, url],
+    { encoding: "utf8" }
+  )
   if (status !== 0) throw new Error(stderr)
   return JSON.parse(stdout)
 }
@@ -169,7 +188,10 @@ const startOf = (kind: string): Start => {
 /** Import and first answer of a process, on the built package. */
 const starts = (): string => {
   if (!existsSync(join(root, "dist/index.js"))) return "start: build the package first (npm run build)\n"
-  const rounds = Array.from({ length: values.quick ? 3 : 11 }, () => [startOf("plain"), startOf("hermes-effect")] as const)
+  const rounds = Array.from(
+    { length: values.quick ? 3 : 11 },
+    () => [startOf("plain"), startOf("hermes-effect")] as const
+  )
   const of = (part: "imported" | "answered", clock: "wall" | "cpu"): string => {
     const [sdk, own] = [0, 1].map((index) => rounds.map((round) => round[index]?.[part][clock] ?? Number.NaN))
     return `${median(own ?? []).toFixed(0)} ms, ${ratio(own ?? [], sdk ?? [])}`
@@ -182,14 +204,19 @@ const starts = (): string => {
 }
 
 try {
-  process.stdout.write(`| workload | plain SDK loop | ${columns.map(({ name }) => name).join(" | ")} |\n|---|---:|${columns.map(() => "---:|").join("")}\n`)
+  process.stdout.write(
+    `| workload | plain SDK loop | ${columns.map(({ name }) => name).join(" | ")} |\n|---|---:|${columns.map(() => "---:|").join("")}\n`
+  )
   const notes: Array<string> = []
   for (const workload of workloads.filter(({ name }) => chosen(values.only, name))) {
     const costs = await measure(workload)
     process.stdout.write(row(workload, costs))
-    if (/^(50|200) turns$/.test(workload.name)) notes.push(...additions(costs).map((note) => `${workload.name}: ${note}`))
+    if (/^(50|200) turns$/.test(workload.name))
+      notes.push(...additions(costs).map((note) => `${workload.name}: ${note}`))
   }
-  process.stdout.write(`\n${notes.map((note) => `${note}\n`).join("")}${chosen(values.only, "start") ? `\n${starts()}` : ""}`)
+  process.stdout.write(
+    `\n${notes.map((note) => `${note}\n`).join("")}${chosen(values.only, "start") ? `\n${starts()}` : ""}`
+  )
 } finally {
   await Promise.all(Array.from(workers.values(), ended))
   other?.remove()

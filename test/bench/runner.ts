@@ -1,5 +1,6 @@
-// hermes-effect as a runner of the peer benchmark: `Runtime.layer()` as an application uses it from the package root, an agent for
-// each model name, a fresh session for each run. The default export is a runtime with nothing but the tool; `variants` are others.
+// hermes-effect as a runner of the peer benchmark: `Runtime.layer()` as an application uses it from the package root,
+// an agent for each model name, a fresh session for each run. The default export is a runtime with nothing but the
+// tool; `variants` are others.
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
@@ -10,7 +11,19 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Agent, ChatCompletions, Delegate, Hooks, LangfusePlugin, Middleware, OtelPlugin, Runtime, SessionStore, Toolset, TracePlugin } from "../../src/index.ts"
+import {
+  Agent,
+  ChatCompletions,
+  Delegate,
+  Hooks,
+  LangfusePlugin,
+  Middleware,
+  OtelPlugin,
+  Runtime,
+  SessionStore,
+  Toolset,
+  TracePlugin
+} from "../../src/index.ts"
 import type { RunInput } from "../../src/index.ts"
 
 interface Options {
@@ -48,7 +61,10 @@ const passTool = Middleware.toolExecution({ name: "pass", wrap: (next) => (args)
 
 const nothing = () => Effect.void
 const listener = (index: number) =>
-  Hooks.observer({ label: `listener ${index}` }, { pre_api_request: nothing, post_api_request: nothing, post_tool_call: nothing })
+  Hooks.observer(
+    { label: `listener ${index}` },
+    { pre_api_request: nothing, post_api_request: nothing, post_tool_call: nothing }
+  )
 
 class Runner {
   readonly name: string
@@ -73,23 +89,34 @@ class Runner {
   }
 
   #file(name: string): string {
-    return join(this.#directory ??= mkdtempSync(join(tmpdir(), "hermes-bench-")), name)
+    return join((this.#directory ??= mkdtempSync(join(tmpdir(), "hermes-bench-"))), name)
   }
 
   #store() {
-    return this.#variant.store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: this.#file(`${this.#runtimes.size}.db`) })
+    return this.#variant.store === "memory"
+      ? SessionStore.layerMemory
+      : SessionStore.layerSqlite({ path: this.#file(`${this.#runtimes.size}.db`) })
   }
 
   #plugins() {
     if (this.#variant.exporters !== true) return []
     const directory = this.#file(`traces-${this.#runtimes.size}`)
     return [
-      OtelPlugin.make({ OTEL_EXPORTER_OTLP_ENDPOINT: this.#url, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true" }),
+      OtelPlugin.make({
+        OTEL_EXPORTER_OTLP_ENDPOINT: this.#url,
+        OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true"
+      }),
       LangfusePlugin.make({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1"), baseUrl: this.#url }),
       TracePlugin.make({
         agent: { name: "bench", version: "1" },
         atof: { directory, filename: "events.jsonl", mode: "append" },
-        atif: { directory, filenameTemplate: "{session_id}.json", agentName: "bench", agentVersion: "1", subagents: "embedded" }
+        atif: {
+          directory,
+          filenameTemplate: "{session_id}.json",
+          agentName: "bench",
+          agentVersion: "1",
+          subagents: "embedded"
+        }
       })
     ]
   }
@@ -104,20 +131,24 @@ class Runner {
         return typeof said === "string" ? Effect.succeed(said) : Effect.promise(() => said)
       }
     })
-    const runtime = ManagedRuntime.make(Runtime.layer({
-      provider: ChatCompletions.layer({ provider: "custom", model, baseUrl: this.#url, apiKey: Redacted.make("x") }),
-      tools: model.startsWith("children-") ? [Toolset.make("bench", toolkit, handlers), Delegate.toolset] : [Toolset.make("bench", toolkit, handlers)],
-      middleware: [
-        ...Array.from({ length: middlewares }, () => [passModel, passTool]).flat(),
-        ...Array.from({ length: this.#variant.wrappers ?? 0 }, () => passTool)
-      ],
-      hooks: Array.from({ length: this.#variant.listeners ?? 0 }, (_, index) => listener(index)),
-      plugins: this.#plugins(),
-      delegation: { maxConcurrentChildren: 1000 },
-      store: this.#store(),
-      cwd: "/tmp",
-      maxIterations: 1000
-    }))
+    const runtime = ManagedRuntime.make(
+      Runtime.layer({
+        provider: ChatCompletions.layer({ provider: "custom", model, baseUrl: this.#url, apiKey: Redacted.make("x") }),
+        tools: model.startsWith("children-")
+          ? [Toolset.make("bench", toolkit, handlers), Delegate.toolset]
+          : [Toolset.make("bench", toolkit, handlers)],
+        middleware: [
+          ...Array.from({ length: middlewares }, () => [passModel, passTool]).flat(),
+          ...Array.from({ length: this.#variant.wrappers ?? 0 }, () => passTool)
+        ],
+        hooks: Array.from({ length: this.#variant.listeners ?? 0 }, (_, index) => listener(index)),
+        plugins: this.#plugins(),
+        delegation: { maxConcurrentChildren: 1000 },
+        store: this.#store(),
+        cwd: "/tmp",
+        maxIterations: 1000
+      })
+    )
     this.#runtimes.set(model, runtime)
     return runtime
   }
@@ -126,9 +157,15 @@ class Runner {
   #run(model: string, streaming: boolean): Promise<string> {
     const { prompt, system } = this.#options
     const input: RunInput = { prompt, systemPrompt: system, streaming }
-    const run = this.#variant.store === "sqlite"
-      ? Effect.map(Agent.run(input), ({ text }) => text)
-      : Effect.flatMap(Agent.run(input), ({ sessionId, text }) => Effect.as(SessionStore.SessionStore.use((store) => store.remove(sessionId)), text))
+    const run =
+      this.#variant.store === "sqlite"
+        ? Effect.map(Agent.run(input), ({ text }) => text)
+        : Effect.flatMap(Agent.run(input), ({ sessionId, text }) =>
+            Effect.as(
+              SessionStore.SessionStore.use((store) => store.remove(sessionId)),
+              text
+            )
+          )
     return this.#runtime(model).runPromise(run)
   }
 
@@ -152,7 +189,8 @@ class Runner {
           for (const event of events) {
             if (event._tag === "TextDelta") onDelta(event.text)
           }
-        }))
+        })
+      )
     )
   }
 
@@ -178,7 +216,9 @@ class Runner {
 
   openSession(k: number): Promise<unknown> {
     const { prompt, system } = this.#options
-    return this.#runtime(`loop-${k}`).runPromise(Effect.map(Agent.run({ prompt, systemPrompt: system }), ({ sessionId }) => sessionId))
+    return this.#runtime(`loop-${k}`).runPromise(
+      Effect.map(Agent.run({ prompt, systemPrompt: system }), ({ sessionId }) => sessionId)
+    )
   }
 
   async close(): Promise<void> {
@@ -187,7 +227,10 @@ class Runner {
   }
 }
 
-/** The runtime as it is embedded: by itself, with a database, with observers, wrappers and exporters that do nothing of use. */
+/**
+ * The runtime as it is embedded: by itself, with a database, with observers, wrappers and exporters that do nothing of
+ * use.
+ */
 export const variants: ReadonlyArray<Variant> = [
   { name: "hermes-effect", store: "memory" },
   { name: "SQLite", store: "sqlite" },

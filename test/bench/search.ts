@@ -15,19 +15,30 @@ const rounds = 5
 let state = 42
 const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 0x1_0000_0000
 const words = Array.from({ length: 5_000 }, () =>
-  Array.from({ length: 3 + Math.floor(random() * 8) }, () => String.fromCharCode(97 + Math.floor(random() * 26))).join(""))
+  Array.from({ length: 3 + Math.floor(random() * 8) }, () => String.fromCharCode(97 + Math.floor(random() * 26))).join(
+    ""
+  )
+)
 /** Sixty words, of which few are frequent, and one that every message has. */
-const text = (): string => `${Array.from({ length: 60 }, () => words[Math.floor(random() ** 2 * words.length)]).join(" ")} everywhere`
+const text = (): string =>
+  `${Array.from({ length: 60 }, () => words[Math.floor(random() ** 2 * words.length)]).join(" ")} everywhere`
 
-const fill = Effect.gen(function*() {
+const fill = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   for (let session = 0; session < count / perSession; session++) {
     const id = SessionId.make(`s${session}`)
     yield* store.create({ id, source: "cli", provider: "p", model: "m", systemPrompt: "" })
-    yield* store.append(id, Array.from({ length: perSession }, (_, index) => {
-      const content = [Prompt.textPart({ text: `${text()}${session === 3 && index === 7 ? " needle" : ""}${index === 9 ? " 会議の記録" : ""}` })]
-      return index % 2 === 0 ? Prompt.userMessage({ content }) : Prompt.assistantMessage({ content })
-    }))
+    yield* store.append(
+      id,
+      Array.from({ length: perSession }, (_, index) => {
+        const content = [
+          Prompt.textPart({
+            text: `${text()}${session === 3 && index === 7 ? " needle" : ""}${index === 9 ? " 会議の記録" : ""}`
+          })
+        ]
+        return index % 2 === 0 ? Prompt.userMessage({ content }) : Prompt.assistantMessage({ content })
+      })
+    )
   }
 })
 
@@ -49,7 +60,7 @@ const searches: ReadonlyArray<readonly [query: string, options: SearchOptions]> 
   ["nothing", {}]
 ]
 
-const measure = Effect.gen(function*() {
+const measure = Effect.gen(function* () {
   const { search } = yield* SessionSearch
   for (const [query, options] of searches) {
     const times: Array<number> = []
@@ -60,14 +71,22 @@ const measure = Effect.gen(function*() {
       times.push(performance.now() - start)
     }
     const [best = 0] = times.toSorted((a, b) => a - b)
-    const row = [query.padEnd(28), JSON.stringify(options).padEnd(26), `${hits} hits`.padStart(8), `${best.toFixed(1)} ms`.padStart(10), `(first ${(times[0] ?? 0).toFixed(1)} ms)`]
+    const row = [
+      query.padEnd(28),
+      JSON.stringify(options).padEnd(26),
+      `${hits} hits`.padStart(8),
+      `${best.toFixed(1)} ms`.padStart(10),
+      `(first ${(times[0] ?? 0).toFixed(1)} ms)`
+    ]
     process.stdout.write(`${row.join(" ")}\n`)
   }
 })
 
 const directory = mkdtempSync(join(tmpdir(), "hermes-bench-search-"))
 try {
-  await Effect.runPromise(Effect.provide(Effect.andThen(fill, measure), SessionStore.layerSqlite({ path: join(directory, "state.db") })))
+  await Effect.runPromise(
+    Effect.provide(Effect.andThen(fill, measure), SessionStore.layerSqlite({ path: join(directory, "state.db") }))
+  )
 } finally {
   rmSync(directory, { recursive: true, force: true })
 }

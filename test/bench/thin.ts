@@ -7,7 +7,7 @@ import * as Plain from "./plain.ts"
 /** A runner of the loop by hand in Effect. */
 export const make = (url: string, system: string, prompt: string) => {
   const client = new OpenAI({ apiKey: "x", baseURL: url, fetch: HttpTransport.make() })
-  const run = Effect.fnUntraced(function*(model: string, streamed: boolean) {
+  const run = Effect.fnUntraced(function* (model: string, streamed: boolean) {
     const messages = Plain.start(system, prompt)
     while (true) {
       const text = Plain.act(messages, yield* Effect.promise(() => Plain.ask(client, model, messages, streamed)))
@@ -19,6 +19,8 @@ export const make = (url: string, system: string, prompt: string) => {
     runFanout: (n: number) => Effect.runPromise(run(`fanout-${n}`, false)),
     runLoopStream: (k: number) => Effect.runPromise(run(`loop-${k}`, true)),
     runStream: (n: number, onDelta: (text: string) => void, kind: "stream" | "trickle" = "stream") =>
-      Effect.runPromise(Effect.promise(() => Plain.stream(client, `${kind}-${n}`, Plain.start(system, prompt), onDelta)))
+      Effect.runPromise(
+        Effect.promise(() => Plain.stream(client, `${kind}-${n}`, Plain.start(system, prompt), onDelta))
+      )
   }
 }

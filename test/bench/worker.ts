@@ -1,5 +1,5 @@
-// A process of `npm run bench` with one runner: arguments are its name, the address of the model server and the folder of the tree whose
-// runner is meant. It measures the workloads that its parent names.
+// A process of `npm run bench` with one runner: arguments are its name, the address of the model server and the folder
+// of the tree whose runner is meant. It measures the workloads that its parent names.
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import * as Plain from "./plain.ts"
@@ -19,9 +19,14 @@ interface Module {
 const runnerOf = async (): Promise<Runner & Partial<Module>> => {
   if (name === "plain" || name === "A/A") return Plain.make(url, system, prompt)
   if (name === "thin Effect loop") return Thin.make(url, system, prompt)
-  const module = await import(pathToFileURL(name.endsWith("js") || name.endsWith(".ts") ? name : join(tree, "test/bench/runner.ts")).href)
+  const module = await import(
+    pathToFileURL(name.endsWith("js") || name.endsWith(".ts") ? name : join(tree, "test/bench/runner.ts")).href
+  )
   // Earlier commits have a list of runners.
-  const runner = "make" in module ? module.make(name) : module.variants?.find((one: { readonly name: string }) => one.name === name) ?? module.default
+  const runner =
+    "make" in module
+      ? module.make(name)
+      : (module.variants?.find((one: { readonly name: string }) => one.name === name) ?? module.default)
   await runner.setup(url, { tool: (text: string) => text, middlewares: 0, system, prompt })
   return runner
 }

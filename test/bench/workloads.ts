@@ -1,4 +1,5 @@
-// What `npm run bench` measures: workloads, and ways to measure them. A worker measures one runner; all numbers are better when lower.
+// What `npm run bench` measures: workloads, and ways to measure them. A worker measures one runner; all numbers are
+// better when lower.
 import { PerformanceObserver } from "node:perf_hooks"
 
 /** What is measured: runs of the scripts that the model server knows. */
@@ -27,9 +28,11 @@ export interface Workload {
   readonly only?: ReadonlyArray<string>
 }
 
-const check = (results: number) => (text: string): void => {
-  if (text !== `done: ${results} tool results seen.`) throw new Error(`wrong answer: ${text}`)
-}
+const check =
+  (results: number) =>
+  (text: string): void => {
+    if (text !== `done: ${results} tool results seen.`) throw new Error(`wrong answer: ${text}`)
+  }
 
 const cpu = (): number => {
   const { system, user } = process.cpuUsage()
@@ -37,26 +40,33 @@ const cpu = (): number => {
 }
 
 /** Microseconds of one unit, by the clock that is given. */
-const each = (clock: () => number, units: number, work: (runner: Runner) => Promise<unknown> | undefined): Sample => async (runner, millis) => {
-  const end = performance.now() + millis
-  const started = clock()
-  let runs = 0
-  do {
-    const running = work(runner)
-    if (running === undefined) return undefined
-    await running
-    runs++
-  } while (performance.now() < end)
-  return (clock() - started) / runs / units
-}
+const each =
+  (clock: () => number, units: number, work: (runner: Runner) => Promise<unknown> | undefined): Sample =>
+  async (runner, millis) => {
+    const end = performance.now() + millis
+    const started = clock()
+    let runs = 0
+    do {
+      const running = work(runner)
+      if (running === undefined) return undefined
+      await running
+      runs++
+    } while (performance.now() < end)
+    return (clock() - started) / runs / units
+  }
 
-const turns = (name: string, units: number, work: (runner: Runner) => Promise<unknown> | undefined): Workload =>
-  ({ name, unit: "µs/turn", sample: each(cpu, units, work) })
+const turns = (name: string, units: number, work: (runner: Runner) => Promise<unknown> | undefined): Workload => ({
+  name,
+  unit: "µs/turn",
+  sample: each(cpu, units, work)
+})
 
 const loop = (k: number): Workload => turns(`${k} turns`, k + 1, (runner) => runner.runLoop(k).then(check(k)))
 
-const agents = (count: number) => (runner: Runner): Promise<unknown> =>
-  Promise.all(Array.from({ length: count }, () => runner.runLoop(10).then(check(10))))
+const agents =
+  (count: number) =>
+  (runner: Runner): Promise<unknown> =>
+    Promise.all(Array.from({ length: count }, () => runner.runLoop(10).then(check(10))))
 
 const deltas = (kind: "stream" | "trickle", n: number): Workload => ({
   name: kind === "stream" ? `${n} deltas, burst` : `${n} deltas, one per read`,
@@ -68,7 +78,8 @@ const deltas = (kind: "stream" | "trickle", n: number): Workload => ({
   })
 })
 
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
 const firstDelta: Sample = async (runner, millis) => {
   const end = performance.now() + millis
@@ -76,9 +87,13 @@ const firstDelta: Sample = async (runner, millis) => {
   do {
     const started = performance.now()
     let first = 0
-    await runner.runStream(2000, () => {
-      first ||= performance.now()
-    }, "stream")
+    await runner.runStream(
+      2000,
+      () => {
+        first ||= performance.now()
+      },
+      "stream"
+    )
     times.push(first - started)
   } while (performance.now() < end)
   return median(times)
@@ -120,19 +135,21 @@ const allocated: Sample = async (runner) => {
 }
 
 /** Bytes that each of some things takes which stay. */
-const kept = (count: number, open: (runner: Runner) => Promise<unknown> | undefined, isWaiting: boolean): Sample => async (runner) => {
-  for (let run = 0; run < 100; run++) await runner.runLoop(10)
-  const before = collect()
-  const all: Array<unknown> = []
-  for (let index = 0; index < count; index++) {
-    const one = open(runner)
-    if (one === undefined) return undefined
-    all.push(isWaiting ? one : await one)
+const kept =
+  (count: number, open: (runner: Runner) => Promise<unknown> | undefined, isWaiting: boolean): Sample =>
+  async (runner) => {
+    for (let run = 0; run < 100; run++) await runner.runLoop(10)
+    const before = collect()
+    const all: Array<unknown> = []
+    for (let index = 0; index < count; index++) {
+      const one = open(runner)
+      if (one === undefined) return undefined
+      all.push(isWaiting ? one : await one)
+    }
+    if (isWaiting) await new Promise((resolve) => setTimeout(resolve, 1000))
+    const bytes = (collect() - before) / count
+    return all.length === count ? bytes : undefined
   }
-  if (isWaiting) await new Promise((resolve) => setTimeout(resolve, 1000))
-  const bytes = (collect() - before) / count
-  return all.length === count ? bytes : undefined
-}
 
 const exposed = ["--expose-gc"]
 
@@ -144,13 +161,32 @@ export const workloads: ReadonlyArray<Workload> = [
   turns("50 turns streamed", 51, (runner) => runner.runLoopStream(50).then(check(50))),
   turns("8 calls at once", 2, (runner) => runner.runFanout(8).then(check(8))),
   turns("500 agents at once", 5500, agents(500)),
-  { name: "500 agents at once, time", unit: "µs/turn", sample: each(() => performance.now() * 1000, 5500, agents(500)) },
+  {
+    name: "500 agents at once, time",
+    unit: "µs/turn",
+    sample: each(() => performance.now() * 1000, 5500, agents(500))
+  },
   turns("100 children of a run", 1100, (runner) => runner.runChildren?.(100, 10)),
   deltas("stream", 2000),
   deltas("trickle", 250),
   { name: "first delta of a burst", unit: "ms", sample: firstDelta },
   { name: "per earlier turn of a session", unit: "µs", sample: perEarlier },
-  { name: "allocated", unit: "bytes/turn", sample: allocated, fresh: [...exposed, "--min-semi-space-size=512", "--max-semi-space-size=512"] },
-  { name: "idle session of 10 turns", unit: "bytes", sample: kept(300, (runner) => runner.openSession?.(10), false), fresh: exposed },
-  { name: "waiting agent with its socket", unit: "bytes", sample: kept(100, (runner) => runner.runGate?.(), true), fresh: exposed }
+  {
+    name: "allocated",
+    unit: "bytes/turn",
+    sample: allocated,
+    fresh: [...exposed, "--min-semi-space-size=512", "--max-semi-space-size=512"]
+  },
+  {
+    name: "idle session of 10 turns",
+    unit: "bytes",
+    sample: kept(300, (runner) => runner.openSession?.(10), false),
+    fresh: exposed
+  },
+  {
+    name: "waiting agent with its socket",
+    unit: "bytes",
+    sample: kept(100, (runner) => runner.runGate?.(), true),
+    fresh: exposed
+  }
 ]

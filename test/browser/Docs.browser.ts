@@ -29,10 +29,20 @@ afterAll(async () => {
 const opened = (path: string, width: number, scheme: "light" | "dark" = "light") =>
   Browsers.open(browser, pathToFileURL(join(folder, path)).href, { width, scheme, from: pathToFileURL(folder).href })
 
-const samples = ["index.html", "guides/first-agent.html", "guides/from-langchain.html", "reference/Agent.html", "tours/01-smallest-run.html", "rooms/agent.html"]
+const samples = [
+  "index.html",
+  "guides/first-agent.html",
+  "guides/from-langchain.html",
+  "reference/Agent.html",
+  "tours/01-smallest-run.html",
+  "rooms/agent.html"
+]
 
 describe("the documentation", () => {
-  for (const [width, scheme] of [[380, "dark"], [1400, "light"]] as const) {
+  for (const [width, scheme] of [
+    [380, "dark"],
+    [1400, "light"]
+  ] as const) {
     it(`fits a screen of ${width} pixels, and can be read there (${scheme})`, async () => {
       for (const path of samples) {
         const { complaints, page } = await opened(path, width, scheme)
@@ -43,7 +53,8 @@ describe("the documentation", () => {
         assert.strictEqual(await page.locator("nav a[aria-current=page]").count(), 1, path)
         assert.deepStrictEqual(complaints, [], path)
         const where = process.env["HERMES_SCREENSHOTS"]
-        if (where !== undefined) await page.screenshot({ path: join(where, `docs-${path.replaceAll(/\W+/g, "-")}-${width}.png`) })
+        if (where !== undefined)
+          await page.screenshot({ path: join(where, `docs-${path.replaceAll(/\W+/g, "-")}-${width}.png`) })
         await page.close()
       }
     })

@@ -1,5 +1,5 @@
-// The studio in a real browser: list, filters, a session, details, comparison, export, live tail, replay, scores, hostile texts;
-// at three widths, light and dark, by keys alone. HERMES_SCREENSHOTS names a folder for pictures of it.
+// The studio in a real browser: list, filters, a session, details, comparison, export, live tail, replay, scores,
+// hostile texts; at three widths, light and dark, by keys alone. HERMES_SCREENSHOTS names a folder for pictures of it.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { join } from "node:path"
 import type { Browser, Page } from "playwright-core"
@@ -29,10 +29,16 @@ const picture = async (page: Page, name: string): Promise<void> => {
 }
 
 /** Opens a page of the studio; complaints are errors, and requests to any other server. */
-const opened = (studio: StandIn.StandIn, hash: string, options: { readonly width?: number; readonly height?: number; readonly scheme?: "light" | "dark" } = {}) =>
-  Browsers.open(browser, `${studio.url}${hash}`, { width: 1400, height: 900, ...options, from: studio.url })
+const opened = (
+  studio: StandIn.StandIn,
+  hash: string,
+  options: { readonly width?: number; readonly height?: number; readonly scheme?: "light" | "dark" } = {}
+) => Browsers.open(browser, `${studio.url}${hash}`, { width: 1400, height: 900, ...options, from: studio.url })
 
-const isCutOff = (page: Page) => page.evaluate("document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight")
+const isCutOff = (page: Page) =>
+  page.evaluate(
+    "document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight"
+  )
 
 /** Parts that scroll sideways although they should not: tables and code may. */
 const overflowing = (page: Page) =>
@@ -64,12 +70,19 @@ for (const width of [380, 820, 1400]) {
         await page.getByText("50 of 74 sessions").waitFor()
         await page.getByLabel("Search titles and messages").fill("service stopped")
         await page.getByText("2 sessions", { exact: true }).waitFor()
-        for (const title of ["The service stopped", "The service stopped, again"]) await page.getByLabel(`Select ${title}`, { exact: true }).check()
+        for (const title of ["The service stopped", "The service stopped, again"])
+          await page.getByLabel(`Select ${title}`, { exact: true }).check()
 
-        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export 2 selected" }).click()])
+        const [download] = await Promise.all([
+          page.waitForEvent("download"),
+          page.getByRole("link", { name: "Export 2 selected" }).click()
+        ])
         assert.include(download.url(), "format=atif&id=demo&id=other")
         await page.getByRole("combobox", { name: "As", exact: true }).selectOption("archive")
-        assert.include(await page.getByRole("link", { name: "Export 2 selected" }).getAttribute("href"), "format=atif&archive=true&id=demo&id=other")
+        assert.include(
+          await page.getByRole("link", { name: "Export 2 selected" }).getAttribute("href"),
+          "format=atif&archive=true&id=demo&id=other"
+        )
 
         await page.getByRole("link", { name: "Compare both" }).click()
         await page.getByText("First difference").waitFor()
@@ -95,8 +108,11 @@ for (const width of [380, 820, 1400]) {
         await page.locator(".call", { hasText: "read_file" }).first().getByText("keep(100)").waitFor()
         await page.getByRole("button", { name: "in the timeline" }).last().click()
         const box = await page.locator("#detail h2").boundingBox()
-        assert.isTrue(box !== null && box.y > 0 && box.y + box.height < height && box.x + box.width <= width, JSON.stringify(box))
-        assert.include(await page.locator("#detail").textContent() ?? "", "claude-sonnet")
+        assert.isTrue(
+          box !== null && box.y > 0 && box.y + box.height < height && box.x + box.width <= width,
+          JSON.stringify(box)
+        )
+        assert.include((await page.locator("#detail").textContent()) ?? "", "claude-sonnet")
         await picture(page, `${name}-timeline`)
         assert.deepStrictEqual(await Browsers.faint(page), [], "timeline")
         assert.include(page.url(), "row=11")
@@ -108,7 +124,7 @@ for (const width of [380, 820, 1400]) {
         await page.getByRole("tab", { name: "Scores and notes" }).click()
         await picture(page, `${name}-feedback`)
         assert.deepStrictEqual(await Browsers.faint(page), [], "feedback")
-        assert.include(await page.locator(".sessionHead").textContent() ?? "", "Read-only")
+        assert.include((await page.locator(".sessionHead").textContent()) ?? "", "Read-only")
         assert.strictEqual(await page.getByRole("button", { name: "Replay from here" }).count(), 0)
         assert.deepStrictEqual(await overflowing(page), [])
         assert.deepStrictEqual(complaints, [])
@@ -140,7 +156,12 @@ describe("the studio", () => {
     await page.keyboard.type("service stopped")
     await page.getByText("2 sessions", { exact: true }).waitFor()
     assert.strictEqual(await page.evaluate("document.activeElement.id"), "query", "one goes on typing")
-    for (let tabs = 0; tabs < 20 && await page.evaluate("document.activeElement.textContent") !== "The service stopped"; tabs++) await page.keyboard.press("Tab")
+    for (
+      let tabs = 0;
+      tabs < 20 && (await page.evaluate("document.activeElement.textContent")) !== "The service stopped";
+      tabs++
+    )
+      await page.keyboard.press("Tab")
     const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert.strictEqual(outline, "solid", "the focus is seen")
     await page.keyboard.press("Enter")
@@ -151,7 +172,7 @@ describe("the studio", () => {
     await page.keyboard.press("ArrowLeft")
     await page.locator("#list").focus()
     await page.keyboard.press("End")
-    assert.include(await page.locator("#detail").textContent() ?? "", "claude-sonnet")
+    assert.include((await page.locator("#detail").textContent()) ?? "", "claude-sonnet")
     await page.keyboard.press("Enter")
     assert.strictEqual(await page.evaluate("document.activeElement.id"), "detail")
     await page.close()
@@ -173,7 +194,10 @@ describe("the studio", () => {
     await keys("Enter")
     const dialog = page.getByRole("dialog")
     await dialog.waitFor()
-    assert.isTrue(await page.evaluate("document.activeElement.closest('dialog, [role=dialog]') !== null"), "the dialog has the focus")
+    assert.isTrue(
+      await page.evaluate("document.activeElement.closest('dialog, [role=dialog]') !== null"),
+      "the dialog has the focus"
+    )
     await keys("Escape")
     await dialog.waitFor({ state: "detached" })
     assert.strictEqual(await focused(), "Replay from here", "the focus is back")
@@ -184,7 +208,10 @@ describe("the studio", () => {
     await tabTo("Start")
     await keys("Enter")
     await page.waitForURL(/#\/session\/replay$/u)
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/replay", body: { position: 0, prompt: "By keys" } })
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/replay",
+      body: { position: 0, prompt: "By keys" }
+    })
 
     await page.goto(`${writable.url}#/session/demo?tab=conversation`)
     await page.getByRole("button", { name: "Note", exact: true }).first().waitFor()
@@ -194,7 +221,10 @@ describe("the studio", () => {
     await page.keyboard.type("noted by keys")
     await tabTo("Add note")
     await Promise.all([page.waitForResponse((response) => response.url().endsWith("/notes")), keys("Enter")])
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/notes", body: { text: "noted by keys", position: 0 } })
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/notes",
+      body: { text: "noted by keys", position: 0 }
+    })
     await dialog.waitFor({ state: "detached" })
 
     await page.getByRole("tab", { name: "Conversation" }).focus()
@@ -217,12 +247,20 @@ describe("the studio", () => {
     await last.waitFor()
     assert.strictEqual(await last.locator("table").count(), 1)
     assert.strictEqual(await last.locator("pre code").count(), 1)
-    assert.include(await last.textContent() ?? "", "<script>globalThis.hacked = 2</script>")
-    assert.include(await last.textContent() ?? "", "a<b & c")
+    assert.include((await last.textContent()) ?? "", "<script>globalThis.hacked = 2</script>")
+    assert.include((await last.textContent()) ?? "", "a<b & c")
     assert.strictEqual(await last.locator("img, script, iframe").count(), 0)
-    assert.deepStrictEqual(await last.locator("a").evaluateAll((links: ReadonlyArray<{ getAttribute: (name: string) => string | null }>) => links.map((one) => [one.getAttribute("href"), one.getAttribute("rel")])), [
-      ["https://example.test/log", "noopener noreferrer nofollow"], ["https://example.test/beacon.png", "noopener noreferrer nofollow"]
-    ])
+    assert.deepStrictEqual(
+      await last
+        .locator("a")
+        .evaluateAll((links: ReadonlyArray<{ getAttribute: (name: string) => string | null }>) =>
+          links.map((one) => [one.getAttribute("href"), one.getAttribute("rel")])
+        ),
+      [
+        ["https://example.test/log", "noopener noreferrer nofollow"],
+        ["https://example.test/beacon.png", "noopener noreferrer nofollow"]
+      ]
+    )
     assert.strictEqual(await page.locator("article img").count(), 1, "an image of the session itself")
     assert.strictEqual(await page.evaluate("globalThis.hacked"), undefined)
     assert.deepStrictEqual(complaints, [])
@@ -233,7 +271,7 @@ describe("the studio", () => {
     for (const width of [380, 1400]) {
       const { complaints, page } = await opened(readOnly, "#/session/nested", { width })
       await page.locator("article.turn").nth(10).waitFor({ state: "attached" })
-      assert.include(await page.locator("article.turn").nth(0).textContent() ?? "", ">>>>>>>>")
+      assert.include((await page.locator("article.turn").nth(0).textContent()) ?? "", ">>>>>>>>")
       assert.isBelow(Number(await page.evaluate("document.querySelectorAll('*').length")), 30_000)
       for (const place of [0, 4, 8, 10]) await page.locator("article.turn").nth(place).scrollIntoViewIfNeeded()
       assert.deepStrictEqual(await overflowing(page), [])
@@ -257,15 +295,45 @@ describe("the studio", () => {
     const { page } = await opened(readOnly, "#/session/live", { height: 600 })
     await page.locator("article.turn").last().waitFor()
     const scroller = page.locator(".scroller")
-    const fromEnd = () => scroller.evaluate((one: { scrollHeight: number; scrollTop: number; clientHeight: number }) => one.scrollHeight - one.scrollTop - one.clientHeight)
+    const fromEnd = () =>
+      scroller.evaluate(
+        (one: { scrollHeight: number; scrollTop: number; clientHeight: number }) =>
+          one.scrollHeight - one.scrollTop - one.clientHeight
+      )
     const whole = StandIn.detailOf(StandIn.summary("live", "Running now", { status: "running" }))
     const rows = whole.data.runs[0]?.rows ?? []
     const event = (count: number): SessionEvent => {
       const { data, messages: _, ...rest } = whole
       return {
-        ...rest, sequence: count + 1, sums: data.runs[0]?.sums ?? [], pool: { from: data.pool.length, items: [] },
-        rows: { from: rows.length, changed: [], items: Array.from({ length: count }, (__, index) => ({ ...rows[1], id: rows.length + index, text: `news ${index + 1}`, start: 1_750_000_009_000 + index, end: 1_750_000_009_000 + index } as typeof rows[number])) },
-        messages: { from: 8, items: Array.from({ length: count }, (__, index) => ({ role: "assistant", origin: "model", position: 7 + index, model: "claude-sonnet", parts: [{ type: "text", text: `news ${index + 1}` }] })) }
+        ...rest,
+        sequence: count + 1,
+        sums: data.runs[0]?.sums ?? [],
+        pool: { from: data.pool.length, items: [] },
+        rows: {
+          from: rows.length,
+          changed: [],
+          items: Array.from(
+            { length: count },
+            (__, index) =>
+              ({
+                ...rows[1],
+                id: rows.length + index,
+                text: `news ${index + 1}`,
+                start: 1_750_000_009_000 + index,
+                end: 1_750_000_009_000 + index
+              }) as (typeof rows)[number]
+          )
+        },
+        messages: {
+          from: 8,
+          items: Array.from({ length: count }, (__, index) => ({
+            role: "assistant",
+            origin: "model",
+            position: 7 + index,
+            model: "claude-sonnet",
+            parts: [{ type: "text", text: `news ${index + 1}` }]
+          }))
+        }
       }
     }
     await page.locator(".live", { hasText: "live" }).waitFor()
@@ -274,7 +342,7 @@ describe("the studio", () => {
     readOnly.tell("live", event(1))
     await page.locator("article", { hasText: "news 1" }).waitFor()
     await page.locator(".row", { hasText: "news 1" }).waitFor()
-    assert.include(await page.locator(".row.on").textContent() ?? "", "delegate_task", "what was selected stays so")
+    assert.include((await page.locator(".row.on").textContent()) ?? "", "delegate_task", "what was selected stays so")
     readOnly.tell("live", event(5))
     await page.locator("article", { hasText: "news 5" }).waitFor()
     assert.isAtMost(await fromEnd(), 60, "at the end")
@@ -284,7 +352,11 @@ describe("the studio", () => {
     const place = await scroller.evaluate((one: { scrollTop: number }) => one.scrollTop)
     readOnly.tell("live", event(9))
     await page.locator("article", { hasText: "news 9" }).waitFor({ state: "attached" })
-    assert.strictEqual(await scroller.evaluate((one: { scrollTop: number }) => one.scrollTop), place, "the reader stays where they were")
+    assert.strictEqual(
+      await scroller.evaluate((one: { scrollTop: number }) => one.scrollTop),
+      place,
+      "the reader stays where they were"
+    )
     await picture(page, "studio-live")
     await page.close()
   })
@@ -299,14 +371,20 @@ describe("the studio", () => {
     await picture(page, "studio-replay")
     await dialog.getByRole("button", { name: "Start" }).click()
     await page.waitForURL(/#\/session\/replay$/u)
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/replay", body: { position: 0, model: "gpt-5-mini", prompt: "Why did it stop?" } })
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/replay",
+      body: { position: 0, model: "gpt-5-mini", prompt: "Why did it stop?" }
+    })
     await page.goBack()
     await page.locator(".call", { hasText: "read_file" }).first().locator("summary").click()
     await page.getByRole("button", { name: "Replay with another result" }).click()
     await page.getByRole("dialog").getByLabel("Result of read_file").fill("empty")
     await page.getByRole("dialog").getByRole("button", { name: "Start" }).click()
     await page.waitForURL(/#\/session\/replay$/u)
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/replay", body: { result: { callId: "c1", text: "empty" } } })
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/replay",
+      body: { result: { callId: "c1", text: "empty" } }
+    })
     await page.close()
   })
 
@@ -314,19 +392,34 @@ describe("the studio", () => {
     const { page } = await opened(writable, "#/session/demo?tab=feedback")
     await page.getByLabel("Name", { exact: true }).fill("correctness")
     await page.getByLabel("Value", { exact: true }).fill("0.5")
-    await Promise.all([page.waitForResponse((response) => response.url().endsWith("/scores")), page.getByRole("button", { name: "Add score" }).click()])
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/scores", body: { name: "correctness", value: 0.5 } })
+    await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith("/scores")),
+      page.getByRole("button", { name: "Add score" }).click()
+    ])
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/scores",
+      body: { name: "correctness", value: 0.5 }
+    })
     await page.getByLabel("Note", { exact: true }).fill("good")
     await picture(page, "studio-feedback-write")
-    await Promise.all([page.waitForResponse((response) => response.url().endsWith("/notes")), page.getByRole("button", { name: "Add note" }).click()])
+    await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith("/notes")),
+      page.getByRole("button", { name: "Add note" }).click()
+    ])
     assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/notes", body: { text: "good" } })
     await page.getByRole("tab", { name: "Conversation" }).click()
     await page.getByRole("button", { name: "Note", exact: true }).first().click()
     await page.getByRole("dialog").getByLabel("Note").fill("asked well")
     await page.keyboard.press("Tab")
     await page.keyboard.press("t")
-    await Promise.all([page.waitForResponse((response) => response.url().endsWith("/notes")), page.getByRole("dialog").getByRole("button", { name: "Add note" }).click()])
-    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/notes", body: { text: "asked well", position: 0 } })
+    await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith("/notes")),
+      page.getByRole("dialog").getByRole("button", { name: "Add note" }).click()
+    ])
+    assert.deepStrictEqual(writable.posts.at(-1), {
+      path: "/api/sessions/demo/notes",
+      body: { text: "asked well", position: 0 }
+    })
     await page.close()
   })
 
@@ -353,7 +446,8 @@ describe("the studio", () => {
     await row.getByText("running").waitFor()
     assert.strictEqual(await page.locator("tr[data-id=demo]").count(), 1)
     const before = studio.asked.length
-    for (let change = 0; change < 20; change++) studio.tellList({ sessions: [StandIn.summary(`new-${change}`, "Not in the list")], removed: [] })
+    for (let change = 0; change < 20; change++)
+      studio.tellList({ sessions: [StandIn.summary(`new-${change}`, "Not in the list")], removed: [] })
     await page.waitForResponse((response) => response.url().includes("/api/sessions"))
     assert.deepStrictEqual(studio.asked.slice(before), ["/api/sessions"], "read again once, and on the same stream")
     studio.drop()
@@ -365,10 +459,15 @@ describe("the studio", () => {
 
   it("follows a tab and a row that the address is given within one page", async () => {
     const { complaints, page } = await opened(readOnly, "#/session/demo")
-    const chosen = (label: string) => page.getByRole("tablist", { name: "Views of the session" }).locator("[aria-selected=true]", { hasText: label })
+    const chosen = (label: string) =>
+      page.getByRole("tablist", { name: "Views of the session" }).locator("[aria-selected=true]", { hasText: label })
     const goTo = (hash: string) => page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
     await chosen("Conversation").waitFor()
-    for (const [tab, label] of [["?tab=totals", "Totals"], ["?tab=feedback", "Scores and notes"], ["", "Conversation"]] as const) {
+    for (const [tab, label] of [
+      ["?tab=totals", "Totals"],
+      ["?tab=feedback", "Scores and notes"],
+      ["", "Conversation"]
+    ] as const) {
       await goTo(`#/session/demo${tab}`)
       await chosen(label).waitFor()
     }
@@ -397,7 +496,7 @@ describe("the studio", () => {
 
   it("says what is wrong: a session that is gone, an address that is none", async () => {
     const { page } = await opened(readOnly, "#/session/gone")
-    assert.include(await page.locator(".notice.bad").first().textContent() ?? "", "There is no such session")
+    assert.include((await page.locator(".notice.bad").first().textContent()) ?? "", "There is no such session")
     await page.goto(`${readOnly.url}#/nothing`)
     await page.getByText("There is no such page.").waitFor()
     await page.close()

@@ -1,5 +1,6 @@
-// The studio as a user starts it (`hermes trace serve`), in a real browser: sessions that the program made with a model behind HTTP,
-// from the list to an export, a run that goes on, a replay. HERMES_SCREENSHOTS names a folder for pictures of it.
+// The studio as a user starts it (`hermes trace serve`), in a real browser: sessions that the program made with a model
+// behind HTTP, from the list to an export, a run that goes on, a replay. HERMES_SCREENSHOTS names a folder for pictures
+// of it.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
@@ -16,9 +17,13 @@ const picture = async (page: Page, name: string): Promise<void> => {
 }
 
 describe("hermes trace serve in a browser", () => {
-  for (const [width, scheme] of [[380, "light"], [820, "dark"], [1400, "light"]] as const) {
+  for (const [width, scheme] of [
+    [380, "light"],
+    [820, "dark"],
+    [1400, "light"]
+  ] as const) {
     it.live(`shows what was run, at ${width} px`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const world = yield* Studio.world
         const reading = yield* world.say("please read notes.txt")
         const delegating = yield* world.say("please delegate it")
@@ -28,19 +33,24 @@ describe("hermes trace serve in a browser", () => {
         const { url } = server
         const chromium = yield* browser
         yield* Effect.promise(async () => {
-          const { complaints, page } = await Browsers.open(chromium, url, { width, height: 900, scheme, from: server.origin })
+          const { complaints, page } = await Browsers.open(chromium, url, {
+            width,
+            height: 900,
+            scheme,
+            from: server.origin
+          })
           const name = `real-${width}`
           const row = (id: string) => page.locator(`tr[data-id="${id}"]`)
           await row(reading.id).waitFor()
           assert.notInclude(page.url(), "token", "the token does not stay in the address")
           await picture(page, `${name}-list`)
           assert.strictEqual(await page.locator(".sessions tbody tr").count(), 3)
-          assert.include(await page.locator(".sessions").textContent() ?? "", "1 sub-agent")
+          assert.include((await page.locator(".sessions").textContent()) ?? "", "1 sub-agent")
 
           await page.locator(".filterBox > summary").click()
           await page.getByLabel("State").selectOption("error")
           await page.getByText("1 session", { exact: true }).waitFor()
-          assert.notInclude(await page.locator(".sessions").textContent() ?? "", Studio.key)
+          assert.notInclude((await page.locator(".sessions").textContent()) ?? "", Studio.key)
           await page.goBack()
           await page.getByText("3 sessions", { exact: true }).waitFor()
           await page.getByLabel("Search titles and messages").fill("notes")
@@ -48,14 +58,14 @@ describe("hermes trace serve in a browser", () => {
           await row(reading.id).locator("a").click()
           await page.locator("article.turn").last().waitFor()
           await picture(page, `${name}-session`)
-          const shown = await page.locator(".messages").textContent() ?? ""
+          const shown = (await page.locator(".messages").textContent()) ?? ""
           assert.include(shown, "please read notes.txt")
           assert.include(shown, "hello <img src=x onerror=globalThis.hacked=1> there", "text, and Markdown")
           await page.locator(".call", { hasText: "read_file" }).first().locator("summary").click()
           await page.locator(".call", { hasText: "read_file" }).first().getByText("rye bread").waitFor()
           await page.getByRole("button", { name: "in the timeline" }).last().click()
           await page.locator("#detail h2").waitFor()
-          assert.include(await page.locator("#detail h2").textContent() ?? "", "gpt-4o")
+          assert.include((await page.locator("#detail h2").textContent()) ?? "", "gpt-4o")
           await picture(page, `${name}-timeline`)
           assert.deepStrictEqual(await Browsers.unreachable(page), [])
           assert.deepStrictEqual(await Browsers.faint(page), [])
@@ -67,30 +77,42 @@ describe("hermes trace serve in a browser", () => {
           await page.getByRole("button", { name: "Compare two runs" }).click()
           await page.getByText("First difference").waitFor()
           await picture(page, `${name}-compare`)
-          assert.include(await page.locator(".comparison").textContent() ?? "", "Prompt tokens")
+          assert.include((await page.locator(".comparison").textContent()) ?? "", "Prompt tokens")
 
           await page.goto(`${server.origin}/#/session/${delegating.id}`)
           await page.locator(".row", { hasText: "read the notes" }).first().waitFor({ state: "attached" })
           await page.getByRole("link", { name: "Insights" }).click()
           await page.locator(".chart canvas").first().waitFor()
           await picture(page, `${name}-insights`)
-          assert.include(await page.locator(".insights").textContent() ?? "", "gpt-4o")
+          assert.include((await page.locator(".insights").textContent()) ?? "", "gpt-4o")
           assert.isFalse(await page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
           await page.getByRole("link", { name: "Sessions" }).click()
           await row(reading.id).locator("input").check()
-          const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export 1 selected" }).click()])
-          const lines = readFileSync(await download.path(), "utf8").trim().split("\n")
-          assert.deepStrictEqual(lines.map((line) => JSON.parse(line).session_id), [reading.id])
+          const [download] = await Promise.all([
+            page.waitForEvent("download"),
+            page.getByRole("link", { name: "Export 1 selected" }).click()
+          ])
+          const lines = readFileSync(await download.path(), "utf8")
+            .trim()
+            .split("\n")
+          assert.deepStrictEqual(
+            lines.map((line) => JSON.parse(line).session_id),
+            [reading.id]
+          )
           assert.strictEqual(await page.evaluate("globalThis.hacked"), undefined)
-          assert.deepStrictEqual(complaints.filter((one) => !one.includes("favicon")), [])
+          assert.deepStrictEqual(
+            complaints.filter((one) => !one.includes("favicon")),
+            []
+          )
           await page.close()
         })
-      }))
+      })
+    )
   }
 
   it.live("follows a run that goes on, replays it, scores it and takes a note", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const world = yield* Studio.world
       const done = yield* world.say("please read notes.txt")
       const server = yield* world.serve("--write")
@@ -117,7 +139,7 @@ describe("hermes trace serve in a browser", () => {
         release()
         await page.locator("article.assistant", { hasText: "The result was rye." }).waitFor()
         await page.locator(".sessionHead .state.ok").waitFor()
-        assert.include(await page.locator(".meta").textContent() ?? "", "replay of")
+        assert.include((await page.locator(".meta").textContent()) ?? "", "replay of")
 
         await page.getByRole("tab", { name: "Scores and notes" }).click()
         await page.getByLabel("Name", { exact: true }).fill("correctness")
@@ -135,5 +157,6 @@ describe("hermes trace serve in a browser", () => {
         await page.locator(`tr[data-id="${replay}"]`, { hasText: "correctness: 0.75" }).waitFor()
         await page.close()
       })
-    }))
+    })
+  )
 })

@@ -1,5 +1,5 @@
-// The page of a trace in a real browser: keys, search, filters, folds, deep links, the difference, fifty thousand events.
-// HERMES_SCREENSHOTS names a folder for pictures of it.
+// The page of a trace in a real browser: keys, search, filters, folds, deep links, the difference, fifty thousand
+// events. HERMES_SCREENSHOTS names a folder for pictures of it.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -43,10 +43,10 @@ describe("the page of a run", () => {
   it("shows the tree, and asks the network for nothing", async () => {
     const { complaints, page } = await Browsers.open(browser, await written("run", [Samples.run()]))
     assert.strictEqual(await page.locator("[role=treeitem][aria-level='1']").count(), 1)
-    assert.include(await page.locator("#sums").textContent() ?? "", "1 failed")
+    assert.include((await page.locator("#sums").textContent()) ?? "", "1 failed")
     await picture(page, "run-light")
     await page.locator(".row", { hasText: "delegate_task" }).first().click()
-    assert.include(await page.locator("#detail").textContent() ?? "", "look at the logs")
+    assert.include((await page.locator("#detail").textContent()) ?? "", "look at the logs")
     await picture(page, "run-detail")
     assert.deepStrictEqual(complaints, [])
     await page.close()
@@ -85,7 +85,7 @@ describe("the page of a run", () => {
     await page.keyboard.type("disk is full")
     assert.isAtLeast(await rows(page), 1)
     await page.keyboard.press("Enter")
-    assert.include(await page.locator("#detail").textContent() ?? "", "disk is full")
+    assert.include((await page.locator("#detail").textContent()) ?? "", "disk is full")
     await picture(page, "run-search")
     await page.locator("#search").fill("no such words anywhere")
     assert.isTrue(await page.locator("#none").isVisible())
@@ -122,7 +122,10 @@ describe("the page of a run", () => {
     await page.mouse.up()
     assert.isTrue(await page.locator("#unzoom").isVisible())
     await picture(page, "run-zoom")
-    const overview = () => page.evaluate("(() => { const c = document.getElementById('map'); return [...c.getContext('2d').getImageData(0, 0, 8, c.height).data].some((byte, i) => i % 4 === 3 && byte > 0) })()")
+    const overview = () =>
+      page.evaluate(
+        "(() => { const c = document.getElementById('map'); return [...c.getContext('2d').getImageData(0, 0, 8, c.height).data].some((byte, i) => i % 4 === 3 && byte > 0) })()"
+      )
     assert.isTrue(await overview(), "what is outside of the zoom stays on the map")
     const axis = await page.locator("#axis").textContent()
     await page.mouse.move(x + width * 0.45, y + height / 2)
@@ -154,7 +157,12 @@ describe("the page of a run", () => {
     await dark.page.close()
   })
 
-  for (const [width, height] of [[380, 800], [820, 900], [900, 700], [1400, 900]] as const) {
+  for (const [width, height] of [
+    [380, 800],
+    [820, 900],
+    [900, 700],
+    [1400, 900]
+  ] as const) {
     it(`shows the details of a row at ${width} px, and every control`, async () => {
       const url = await written("widths", [Samples.run()])
       const { page } = await Browsers.open(browser, url, { width, height })
@@ -162,7 +170,10 @@ describe("the page of a run", () => {
       await named(page, "terminal").click()
       const box = await page.locator("#detail h2").boundingBox()
       assert.isNotNull(box)
-      assert.isTrue(box !== null && box.y > 0 && box.y + box.height < height && box.x + box.width <= width, JSON.stringify(box))
+      assert.isTrue(
+        box !== null && box.y > 0 && box.y + box.height < height && box.x + box.width <= width,
+        JSON.stringify(box)
+      )
       const list = await page.locator("#list").boundingBox()
       assert.isAtLeast(list?.height ?? 0, 100, "the timeline is still there")
       await picture(page, `run-${width}-details`)
@@ -172,9 +183,14 @@ describe("the page of a run", () => {
       }
       if (width <= 900) await page.locator("#filters").click()
       assert.deepStrictEqual(await Browsers.unreachable(page), [])
-      assert.isFalse(await page.evaluate("document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight"), "nothing is cut off")
+      assert.isFalse(
+        await page.evaluate(
+          "document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight"
+        ),
+        "nothing is cut off"
+      )
       await page.keyboard.press("t")
-      assert.include(await page.locator("#detail").textContent() ?? "", "claude-sonnet")
+      assert.include((await page.locator("#detail").textContent()) ?? "", "claude-sonnet")
       await picture(page, `run-${width}-totals`)
       assert.deepStrictEqual(await Browsers.faint(page), [])
       await page.close()
@@ -184,8 +200,11 @@ describe("the page of a run", () => {
   it("adds up agents, models and tools: of the run, and of an agent", async () => {
     const { page } = await Browsers.open(browser, await written("totals", [Samples.run()]), { width: 1400 })
     const cells = async () => {
-      const lines: ReadonlyArray<ReadonlyArray<string>> = await page.locator("#detail .totals tr").evaluateAll((all: ReadonlyArray<{ readonly cells: Iterable<{ readonly textContent: string }> }>) =>
-        all.map((one) => Array.from(one.cells, ({ textContent }) => textContent)))
+      const lines: ReadonlyArray<ReadonlyArray<string>> = await page
+        .locator("#detail .totals tr")
+        .evaluateAll((all: ReadonlyArray<{ readonly cells: Iterable<{ readonly textContent: string }> }>) =>
+          all.map((one) => Array.from(one.cells, ({ textContent }) => textContent))
+        )
       return lines
     }
     assert.deepStrictEqual(await cells(), [
@@ -226,7 +245,7 @@ describe("the page of a run", () => {
 
   it("never runs what a model or a tool said", async () => {
     const { complaints, page } = await Browsers.open(browser, await written("hostile", [Samples.hostile()]))
-    for (let index = 0; index < await rows(page); index++) await page.locator("#room .row").nth(index).click()
+    for (let index = 0; index < (await rows(page)); index++) await page.locator("#room .row").nth(index).click()
     assert.strictEqual(await page.evaluate("globalThis.hacked"), undefined)
     assert.strictEqual(await page.locator("#detail img, #room img, #detail script, #room script").count(), 0)
     assert.deepStrictEqual(complaints, [])
@@ -258,12 +277,14 @@ describe("the difference of two runs", () => {
 for (const width of [380, 820, 1400]) {
   describe(`fifty thousand events at ${width} px`, () => {
     it("are as quick as ten: few elements, wherever one looks", async () => {
-      const { complaints, page } = await Browsers.open(browser, await written("many", [Samples.many(50_000)]), { width })
+      const { complaints, page } = await Browsers.open(browser, await written("many", [Samples.many(50_000)]), {
+        width
+      })
       const elements = () => page.evaluate("document.querySelectorAll('*').length") as Promise<number>
       assert.isBelow(await elements(), 1000)
       assert.isBelow(await rows(page), 80)
       await page.keyboard.press("End")
-      assert.include(await page.locator(".row.on").textContent() ?? "", "file-12499.ts")
+      assert.include((await page.locator(".row.on").textContent()) ?? "", "file-12499.ts")
       assert.isBelow(await elements(), 1000)
       await picture(page, `many-${width}`)
       await page.locator("#search").fill("answer 1234")

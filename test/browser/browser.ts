@@ -14,12 +14,19 @@ const usual = [
 export const launch = async (): Promise<Browser> => {
   const executablePath = process.env["HERMES_CHROMIUM"] ?? usual.find((path) => existsSync(path))
   if (executablePath === undefined) {
-    throw new Error("there is no browser: install Chromium (Debian: apt-get install chromium), or set HERMES_CHROMIUM to the path of one")
+    throw new Error(
+      "there is no browser: install Chromium (Debian: apt-get install chromium), or set HERMES_CHROMIUM to the path of one"
+    )
   }
   return chromium.launch({
     executablePath,
     args: [
-      "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
       "--disable-sync"
     ]
   })
@@ -35,7 +42,12 @@ export interface Opened {
 export const open = async (
   browser: Browser,
   url: string,
-  options: { readonly width?: number; readonly height?: number; readonly scheme?: "light" | "dark"; readonly from?: string } = {}
+  options: {
+    readonly width?: number
+    readonly height?: number
+    readonly scheme?: "light" | "dark"
+    readonly from?: string
+  } = {}
 ): Promise<Opened> => {
   const page = await browser.newPage({
     viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
@@ -46,14 +58,20 @@ export const open = async (
   page.on("console", (message) => complaints.push(message.text()))
   page.on("pageerror", (error) => complaints.push(error.message))
   page.on("request", (request) => {
-    const isOwn = options.from === undefined ? request.url() === url.split("#")[0] : request.url().startsWith(options.from) || request.url() === "data:,"
+    const isOwn =
+      options.from === undefined
+        ? request.url() === url.split("#")[0]
+        : request.url().startsWith(options.from) || request.url() === "data:,"
     if (!isOwn) complaints.push(`asked for ${request.url()}`)
   })
   await page.goto(url)
   return { page, complaints }
 }
 
-/** Controls that cannot be used where they are: outside of the screen and of everything that scrolls, or covered by something else. */
+/**
+ * Controls that cannot be used where they are: outside of the screen and of everything that scrolls, or covered by
+ * something else.
+ */
 export const unreachable = (page: Page): Promise<ReadonlyArray<string>> =>
   page.evaluate(`(() => {
     const found = []
@@ -74,7 +92,9 @@ export const unreachable = (page: Page): Promise<ReadonlyArray<string>> =>
     return found
   })()`)
 
-/** Texts that are hard to read: a contrast to what is behind them below 4.5 (3 for large or bold ones that are large). */
+/**
+ * Texts that are hard to read: a contrast to what is behind them below 4.5 (3 for large or bold ones that are large).
+ */
 export const faint = (page: Page): Promise<ReadonlyArray<string>> =>
   page.evaluate(`(() => {
     const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true })

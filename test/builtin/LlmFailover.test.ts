@@ -27,8 +27,10 @@ const primary: Route = {
 }
 
 const derived = (config: Record<string, unknown>, from: Route = primary) =>
-  Effect.gen(function*() {
-    const world = Failover.make(from, ({ route }) => route === undefined ? Failover.fails(Failover.status(500)) : Fake.text("ok"))
+  Effect.gen(function* () {
+    const world = Failover.make(from, ({ route }) =>
+      route === undefined ? Failover.fails(Failover.status(500)) : Fake.text("ok")
+    )
     yield* world.run([LlmFailover.make({ fallback_providers: [{ llm_config: config }] })])
     return world.asked[1]?.route
   })
@@ -40,7 +42,7 @@ const message = (options: unknown): string => {
 
 describe("LlmFailover", () => {
   it.live("works in a runtime by itself: another provider finishes the run, and the run says which", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) =>
         HttpServer.json(response, 200, {
           id: "c-1",
@@ -49,28 +51,36 @@ describe("LlmFailover", () => {
           usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
         })
       )
-      const result = yield* Agent.run({ prompt: "hello" }).pipe(Effect.provide(Runtime.layer({
-        provider: Scripted.layer([Scripted.fail(Failover.status(503))]),
-        retry: { maxAttempts: 1 },
-        middleware: [
-          LlmFailover.make({
-            fallbackProviders: [{ name: "backup", llmConfig: { model: "backup-1", base_url: `${server.url}/v1`, api_key: "k" } }],
-            circuitBreaker: {}
+      const result = yield* Agent.run({ prompt: "hello" }).pipe(
+        Effect.provide(
+          Runtime.layer({
+            provider: Scripted.layer([Scripted.fail(Failover.status(503))]),
+            retry: { maxAttempts: 1 },
+            middleware: [
+              LlmFailover.make({
+                fallbackProviders: [
+                  { name: "backup", llmConfig: { model: "backup-1", base_url: `${server.url}/v1`, api_key: "k" } }
+                ],
+                circuitBreaker: {}
+              })
+            ]
           })
-        ]
-      })))
+        )
+      )
       assert.deepInclude(result, { exit: "text_response", text: "from the backup", model: "backup-1" })
       assert.strictEqual(server.requests[0]?.headers.authorization, "Bearer k")
-    }))
+    })
+  )
 
   it.effect("a fallback at the primary's host inherits its key, headers and fields", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const route = yield* derived({ model: "vendor/small" })
       assert.deepStrictEqual(route, { ...primary, model: "vendor/small" })
-    }))
+    })
+  )
 
   it.effect("nothing of the primary goes to another host, except what names the model", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const route = yield* derived({ base_url: "https://other.example/v1?api-version=3" })
       assert.deepStrictEqual(route, {
         provider: "custom",
@@ -79,36 +89,45 @@ describe("LlmFailover", () => {
         baseUrl: "https://other.example/v1",
         query: { "api-version": "3" }
       })
-    }))
+    })
+  )
 
   it.effect("another port of this machine is another server", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const local = { ...primary, baseUrl: "http://127.0.0.1:1/v1" }
       const elsewhere = yield* derived({ base_url: "http://127.0.0.1:2/v1" }, local)
-      assert.deepStrictEqual(elsewhere, { provider: "custom", model: "vendor/big", apiMode: "chat_completions", baseUrl: "http://127.0.0.1:2/v1" })
+      assert.deepStrictEqual(elsewhere, {
+        provider: "custom",
+        model: "vendor/big",
+        apiMode: "chat_completions",
+        baseUrl: "http://127.0.0.1:2/v1"
+      })
       const there = yield* derived({ base_url: "http://127.0.0.1:1/v2" }, local)
       assert.deepStrictEqual([there?.apiKey, there?.headers], [local.apiKey, local.headers])
-    }))
+    })
+  )
 
   it.effect("a provider that is named has its own address and protocol", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const route = yield* derived({ provider: "anthropic", model: "claude-haiku-4-5", api_key: "k" })
       assert.deepInclude(route, {
         provider: "anthropic",
         apiMode: "anthropic_messages",
         baseUrl: "https://api.anthropic.com"
       })
-    }))
+    })
+  )
 
   it.effect("without fallbacks the primary's failure is the call's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const world = Failover.make(primary, () => Failover.fails(Failover.status(500)))
       const error = yield* Effect.flip(world.run([LlmFailover.make({ fallbackProviders: [] })]))
       assert.include(error.message, "500")
-    }))
+    })
+  )
 
   it.effect("a primary that is skipped without a fallback says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const world = Failover.make(primary, () => Failover.fails(Failover.status(500)))
       const middleware = LlmFailover.make({ fallbackProviders: [], circuitBreaker: { failureThreshold: 1 } })
       yield* Effect.flip(world.run([middleware]))
@@ -116,12 +135,13 @@ describe("LlmFailover", () => {
       assert.isTrue(AiError.isAiError(error))
       assert.include(error.message, "is skipped after repeated failures, and there is no fallback")
       assert.strictEqual(world.asked.length, 1)
-    }))
+    })
+  )
 
   it.effect("interruption is no failure: nobody else is asked and the breaker stays closed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let hang = true
-      const world = Failover.make(primary, () => hang ? () => Effect.never : Fake.text("ok"))
+      const world = Failover.make(primary, () => (hang ? () => Effect.never : Fake.text("ok")))
       const middleware = LlmFailover.make({
         trigger: { exceptionTypes: ["Error"] },
         fallbackProviders: [{ llmConfig: { model: "m" } }],
@@ -135,12 +155,14 @@ describe("LlmFailover", () => {
       hang = false
       yield* world.run([middleware])
       assert.strictEqual(world.asked[1]?.route, undefined)
-    }))
+    })
+  )
 
   it.effect("failures that do not match neither open the breaker nor close it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const world = Failover.make(primary, ({ route }, count) =>
-        route !== undefined ? Fake.text("ok") : Failover.fails(Failover.status(count <= 3 ? 400 : 500)))
+        route !== undefined ? Fake.text("ok") : Failover.fails(Failover.status(count <= 3 ? 400 : 500))
+      )
       const middleware = LlmFailover.make({
         fallbackProviders: [{ llmConfig: { model: "m" } }],
         circuitBreaker: { failureThreshold: 1 }
@@ -148,27 +170,47 @@ describe("LlmFailover", () => {
       for (let i = 0; i < 3; i++) yield* Effect.flip(world.run([middleware]))
       yield* world.run([middleware])
       assert.strictEqual(world.asked.filter(({ route }) => route === undefined).length, 4)
-    }))
+    })
+  )
 
   it("reads the documents' YAML, and says in a line what it can not read", () => {
-    assert.isTrue(Result.isSuccess(LlmFailover.fromUnknown({
-      trigger: { status_codes: ["500", 502, 529], exception_types: ["RateLimitError", "InternalServerError"] },
-      fallback_providers: [
-        { name: "backup-gateway", llm_config: { base_url: "https://backup.example.com/v1", api_key: "sk-backup-xxx" } },
-        { name: "emergency", llm_config: { model: "gpt-4o", api_type: "openai_chat_completion" } },
-        { llm_config: null }
-      ],
-      circuit_breaker: { failure_threshold: 3, recovery_timeout_seconds: 60 }
-    })))
+    assert.isTrue(
+      Result.isSuccess(
+        LlmFailover.fromUnknown({
+          trigger: { status_codes: ["500", 502, 529], exception_types: ["RateLimitError", "InternalServerError"] },
+          fallback_providers: [
+            {
+              name: "backup-gateway",
+              llm_config: { base_url: "https://backup.example.com/v1", api_key: "sk-backup-xxx" }
+            },
+            { name: "emergency", llm_config: { model: "gpt-4o", api_type: "openai_chat_completion" } },
+            { llm_config: null }
+          ],
+          circuit_breaker: { failure_threshold: 3, recovery_timeout_seconds: 60 }
+        })
+      )
+    )
     assert.strictEqual(message({}), "fallback_providers: expected a list")
-    assert.match(message({ fallback_providers: [{ llm_config: { api_type: "smoke" } }] }), /api_type: unknown "smoke": use one of/)
-    assert.match(message({ fallback_providers: [{ llm_config: { base_url: "backup" } }] }), /base_url: this is not an address/)
-    assert.match(message({ fallback_providers: [], trigger: { status_codes: ["many"] } }), /"many" is not an HTTP status/)
+    assert.match(
+      message({ fallback_providers: [{ llm_config: { api_type: "smoke" } }] }),
+      /api_type: unknown "smoke": use one of/
+    )
+    assert.match(
+      message({ fallback_providers: [{ llm_config: { base_url: "backup" } }] }),
+      /base_url: this is not an address/
+    )
+    assert.match(
+      message({ fallback_providers: [], trigger: { status_codes: ["many"] } }),
+      /"many" is not an HTTP status/
+    )
     assert.match(message({ fallback_providers: [], circuit_breaker: { failure_threshold: 0 } }), /from 1 on/)
   })
 
   it("knows failures by every name that a user may know them by", () => {
-    const names = (...exceptionTypes: ReadonlyArray<string>) => ({ statusCodes: new Set<number>(), exceptionTypes: new Set(exceptionTypes) })
+    const names = (...exceptionTypes: ReadonlyArray<string>) => ({
+      statusCodes: new Set<number>(),
+      exceptionTypes: new Set(exceptionTypes)
+    })
     const network = (description: string) =>
       AiError.make({
         module: "m",
@@ -193,7 +235,11 @@ describe("LlmFailover", () => {
       reason: new AiError.InternalProviderError({ description: "busy", metadata: { type: "overloaded_error" } })
     })
     assert.isTrue(Trigger.matches(trigger, overloaded))
-    const plain = AiError.make({ module: "m", method: "x", reason: new AiError.InternalProviderError({ description: "oops" }) })
+    const plain = AiError.make({
+      module: "m",
+      method: "x",
+      reason: new AiError.InternalProviderError({ description: "oops" })
+    })
     assert.isFalse(Trigger.matches(trigger, plain))
     assert.isTrue(Trigger.matches({ ...trigger, statusCodes: new Set([500]) }, plain))
   })

@@ -7,7 +7,10 @@ import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
 
-const remember: WireTurn = { text: "", calls: [{ id: "m1", name: "memory", args: JSON.stringify({ action: "add", target: "user", content: "likes tea" }) }] }
+const remember: WireTurn = {
+  text: "",
+  calls: [{ id: "m1", name: "memory", args: JSON.stringify({ action: "add", target: "user", content: "likes tea" }) }]
+}
 
 const config = (url: string): string => `
 model:
@@ -23,12 +26,16 @@ display:
 
 describe("a review after a single query", () => {
   it.live("comes behind the answer, is announced on stderr, and what it did is a line there", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, home, keep } = yield* machine
       let reviews = 0
       const server = yield* HttpServer.make(({ body, url }, response) => {
         if (!url.includes("chat/completions")) return response.writeHead(404).end()
-        const turn = !body.includes("You look at a conversation") ? { text: "Noted." } : ++reviews === 1 ? remember : { text: "Nothing to save." }
+        const turn = !body.includes("You look at a conversation")
+          ? { text: "Noted." }
+          : ++reviews === 1
+            ? remember
+            : { text: "Nothing to save." }
         // The protocol's whole answer is an object.
         const whole = protocols.chat_completions.whole(turn) as Readonly<Record<string, unknown>>
         response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(whole))
@@ -51,8 +58,13 @@ describe("a review after a single query", () => {
       )
       assert.isTrue(answered)
       assert.isTrue(usageAtOnce, "written with the answer")
-      const { api_calls, auxiliary, total_including_auxiliary: total } = JSON.parse(readFileSync(at("usage.json"), "utf8"))
+      const {
+        api_calls,
+        auxiliary,
+        total_including_auxiliary: total
+      } = JSON.parse(readFileSync(at("usage.json"), "utf8"))
       assert.deepStrictEqual([api_calls, auxiliary.background_review.api_calls, total.api_calls], [1, 2, 3])
       assert.strictEqual(readFileSync(join(home, "memories", "USER.md"), "utf8"), "likes tea\n")
-    }))
+    })
+  )
 })

@@ -22,18 +22,22 @@ export const register = (ctx) => {
   ${more}
 }`
 
-const withPlugin = Effect.fnUntraced(function*(more?: string) {
+const withPlugin = Effect.fnUntraced(function* (more?: string) {
   const at = yield* machine
   const log = at.at("finalized.log")
   at.keep("plugins/watch/plugin.yaml", "name: watch\n")
   at.keep("plugins/watch/index.js", plugin(log, more))
   at.keep("config.yaml", "plugins:\n  enabled: [watch]\n")
-  const finalized = (): ReadonlyArray<string> => existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []
+  const finalized = (): ReadonlyArray<string> => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : [])
   return { ...at, finalized }
 })
 
 const results = (stdout: string): ReadonlyArray<Record<string, unknown>> =>
-  stdout.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)).filter(({ type }) => type === "result")
+  stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
+    .filter(({ type }) => type === "result")
 
 const chat = ["chat", "-q", "Reply exactly hello", "--format", "stream-json"]
 
@@ -46,38 +50,49 @@ const hangs: Readonly<Record<string, string>> = {
 }
 
 /** Ends a program that is stuck, after a time that is long enough for one with nothing to do to end by itself. */
-const endedWhenStuck = () => onceSaid("stuck", (child) => setTimeout(() => child.exitCode === null && child.kill("SIGINT"), 500))
+const endedWhenStuck = () =>
+  onceSaid("stuck", (child) => setTimeout(() => child.exitCode === null && child.kill("SIGINT"), 500))
 
 describe("a result", () => {
   for (const [what, more] of Object.entries(hangs)) {
     it.live(`is told by a run that waits for ${what} that never settles, when a signal ends it`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { hermes } = yield* withPlugin(more)
         const { code, stderr, stdout } = yield* hermes(chat, { onError: endedWhenStuck() })
         assert.strictEqual(code, 130, stderr)
-        assert.deepStrictEqual(results(stdout).map(({ exit_code }) => exit_code), [130])
-      }))
+        assert.deepStrictEqual(
+          results(stdout).map(({ exit_code }) => exit_code),
+          [130]
+        )
+      })
+    )
   }
 
   it.live("is waited for, also of a plugin's command that never settles and holds nothing", () =>
-    Effect.gen(function*() {
-      const { hermes } = yield* withPlugin("ctx.registerCliCommand('stuck', () => { console.error('stuck'); return new Promise(() => {}) })")
+    Effect.gen(function* () {
+      const { hermes } = yield* withPlugin(
+        "ctx.registerCliCommand('stuck', () => { console.error('stuck'); return new Promise(() => {}) })"
+      )
       const { code, stderr } = yield* hermes(["stuck"], { onError: endedWhenStuck() })
       assert.strictEqual(code, 130, stderr)
-    }))
+    })
+  )
 
   it.live("is told when the grace after a signal is over and something still hangs", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { hermes } = yield* withPlugin(
         "ctx.registerHook('on_session_end', () => new Promise(() => {}))\n" +
           "ctx.registerHook('pre_llm_call', () => { console.error('stuck'); return new Promise(() => {}) })"
       )
-      const { code, stderr, stdout } = yield* hermes(chat, { onError: onceSaid("stuck", (child) => child.kill("SIGTERM")) })
+      const { code, stderr, stdout } = yield* hermes(chat, {
+        onError: onceSaid("stuck", (child) => child.kill("SIGTERM"))
+      })
       assert.strictEqual(code, 143, stderr)
       const [result, ...others] = results(stdout)
       assert.deepStrictEqual([result?.["exit_code"], others], [143, []])
       assert.match(String(result?.["error"]), /^interrupted: continue with `hermes chat --resume \S+`$/u)
-    }))
+    })
+  )
 
   const killers: Readonly<Record<string, string>> = {
     "ends the process as if all was well": "ctx.registerHook('pre_llm_call', () => process.exit(0))",
@@ -86,7 +101,7 @@ describe("a result", () => {
   }
   for (const [what, more] of Object.entries(killers)) {
     it.live(`is told when a plugin ${what}, and the exit code is 1`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { hermes } = yield* withPlugin(more)
         const { code, stderr, stdout } = yield* hermes(chat)
         assert.strictEqual(code, 1, stderr)
@@ -94,13 +109,14 @@ describe("a result", () => {
         const [result, ...others] = results(stdout)
         assert.deepStrictEqual([result?.["exit_code"], others], [1, []])
         assert.match(String(result?.["error"]), /^the process was ended during the run by a plugin or a library: /u)
-      }))
+      })
+    )
   }
 })
 
 describe("a session is given up once", () => {
   it.live("by a single query, also when it fails or is interrupted", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, finalized, hermes, put } = yield* withPlugin()
       put("fails.yaml", "turns: [{ tool_calls: [{ name: read_file, arguments: { path: nowhere } }] }]\n")
       const ids: Array<string> = []
@@ -117,28 +133,38 @@ describe("a session is given up once", () => {
         }
       })
       ids.push(sessionIdOf(interrupted.stderr))
-      assert.deepStrictEqual(finalized(), ids.map((id) => `${id} cli shutdown`))
-    }))
+      assert.deepStrictEqual(
+        finalized(),
+        ids.map((id) => `${id} cli shutdown`)
+      )
+    })
+  )
 
   it.live("by a scheduled job", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { finalized, hermes } = yield* withPlugin()
       yield* hermes(["cron", "create", "every 2h", "Reply exactly hello", "--name", "job"])
       const { code, stderr } = yield* hermes(["cron", "run", "job"])
       assert.strictEqual(code, 0, stderr)
       assert.strictEqual(finalized().length, 1)
       assert.match(finalized()[0] ?? "", /^\S+ cli shutdown$/u)
-    }))
+    })
+  )
 
   it.live("by an MCP server that ran several turns of it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, finalized, home } = yield* withPlugin()
       const client = new Client({ name: "test", version: "1" })
       const transport = new StdioClientTransport({
         command: process.execPath,
         args: [program, "mcp", "serve"],
         cwd,
-        env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home, ...standInWhereUnset([], { home }) },
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          HOME: dirname(home),
+          HERMES_HOME: home,
+          ...standInWhereUnset([], { home })
+        },
         stderr: "pipe"
       })
       yield* Effect.promise(() => client.connect(transport))
@@ -151,13 +177,15 @@ describe("a session is given up once", () => {
       yield* Effect.promise(() => client.close())
       while (finalized().length === 0) yield* Effect.sleep(20)
       assert.deepStrictEqual(finalized(), [`${id} cli shutdown`])
-    }))
+    })
+  )
 
   it.live("by a runtime that is closed, for every session that it ran", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const heard: Array<string> = []
       const listener = Hooks.on("on_session_finalize", ({ platform, reason, session_id }) =>
-        Effect.sync(() => void heard.push([session_id, platform, reason].join(" "))))
+        Effect.sync(() => void heard.push([session_id, platform, reason].join(" ")))
+      )
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(Runtime.layer({ hooks: [listener] }), scope)
       const run = (sessionId: string) =>
@@ -166,5 +194,6 @@ describe("a session is given up once", () => {
       assert.deepStrictEqual(heard, [])
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(heard, ["b library shutdown", "a library shutdown"])
-    }))
+    })
+  )
 })

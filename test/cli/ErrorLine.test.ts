@@ -5,14 +5,18 @@ import * as ErrorLine from "../../src/cli/ErrorLine.ts"
 import { makeUsageFailure } from "../../src/cli/Failure.ts"
 import { ConfigError, InvalidInput, SessionNotFound, SessionStoreError } from "../../src/domain/AgentError.ts"
 
-const provider = (reason: AiError.AiErrorReason) => AiError.make({ module: "ChatCompletions", method: "execute", reason })
+const provider = (reason: AiError.AiErrorReason) =>
+  AiError.make({ module: "ChatCompletions", method: "execute", reason })
 
 describe("ErrorLine", () => {
   it("a command line or a configuration that can not be used is code 2", () => {
     assert.deepStrictEqual(ErrorLine.fromError(makeUsageFailure("--x is missing")), { code: 2, line: "--x is missing" })
     assert.strictEqual(ErrorLine.fromError(new ConfigError({ path: "model.base_url", message: "m" })).code, 2)
     assert.strictEqual(ErrorLine.fromError(new InvalidInput({ message: "m" })).code, 2)
-    assert.strictEqual(ErrorLine.fromError(new SessionNotFound({ sessionId: "2026", candidates: ["20261", "20262"] })).code, 2)
+    assert.strictEqual(
+      ErrorLine.fromError(new SessionNotFound({ sessionId: "2026", candidates: ["20261", "20262"] })).code,
+      2
+    )
   })
 
   it("work that failed is code 1, and so is a key that is missing", () => {
@@ -31,7 +35,9 @@ describe("ErrorLine", () => {
   })
 
   it("shows no secret", () => {
-    const { line } = ErrorLine.fromError(new Error("Incorrect API key provided: sk-proj-abcdefghijklmnopqrstuvwx0123456789"))
+    const { line } = ErrorLine.fromError(
+      new Error("Incorrect API key provided: sk-proj-abcdefghijklmnopqrstuvwx0123456789")
+    )
     assert.notInclude(line, "abcdefghijklmnop")
   })
 
@@ -42,13 +48,19 @@ describe("ErrorLine", () => {
       url: "http://127.0.0.1:1/v1",
       description: "nothing listens at 127.0.0.1:1: start the server or correct the base URL"
     })
-    assert.strictEqual(ErrorLine.fromError(provider(network)).line, "nothing listens at 127.0.0.1:1: start the server or correct the base URL")
+    assert.strictEqual(
+      ErrorLine.fromError(provider(network)).line,
+      "nothing listens at 127.0.0.1:1: start the server or correct the base URL"
+    )
     assert.strictEqual(
       ErrorLine.fromError(provider(new AiError.RateLimitError({ retryAfter: Duration.seconds(20) }))).line,
       "the provider's rate limit is reached: try again in 20s"
     )
     const unknown = new AiError.InvalidRequestError({ parameter: "model", description: `host has no model "x"` })
-    assert.strictEqual(ErrorLine.fromError(provider(unknown)).line, `host has no model "x": choose another with --model`)
+    assert.strictEqual(
+      ErrorLine.fromError(provider(unknown)).line,
+      `host has no model "x": choose another with --model`
+    )
     const key = new AiError.AuthenticationError({ kind: "InvalidKey", description: "bad key" })
     assert.strictEqual(ErrorLine.fromError(provider(key)).code, 1)
     assert.include(ErrorLine.fromError(provider(key)).line, "the provider does not accept the API key (bad key)")

@@ -31,11 +31,23 @@ describe("the end of a run that used up a limit", () => {
     ]
     for (const [limit, words] of cases) {
       const result = ended("budget_exhausted", limit)
-      assert.strictEqual(describeEnding(result), `stopped, because ${words}, or continue with \`hermes chat --resume s1\``)
-      assert.match(Turn.describeEnding(result) ?? "", /^Stopped, because the .* for the run is used up\. Type "continue" to continue\.$/)
+      assert.strictEqual(
+        describeEnding(result),
+        `stopped, because ${words}, or continue with \`hermes chat --resume s1\``
+      )
+      assert.match(
+        Turn.describeEnding(result) ?? "",
+        /^Stopped, because the .* for the run is used up\. Type "continue" to continue\.$/
+      )
     }
-    assert.match(describeEnding(ended("max_iterations_reached", "iterations")) ?? "", /^stopped after 2 model calls .* raise --max-turns/)
-    assert.match(Turn.describeEnding(ended("max_iterations_reached", "iterations")) ?? "", /^Stopped after 2 model calls/)
+    assert.match(
+      describeEnding(ended("max_iterations_reached", "iterations")) ?? "",
+      /^stopped after 2 model calls .* raise --max-turns/
+    )
+    assert.match(
+      Turn.describeEnding(ended("max_iterations_reached", "iterations")) ?? "",
+      /^Stopped after 2 model calls/
+    )
   })
 
   it("says nothing of a completed run", () => {

@@ -24,14 +24,30 @@ const answer = HttpServer.sse(
       id: "r",
       model: "gpt-5-codex",
       status: "completed",
-      output: [{ type: "message", id: "m", role: "assistant", status: "completed", content: [{ type: "output_text", text: "Hello." }] }],
+      output: [
+        {
+          type: "message",
+          id: "m",
+          role: "assistant",
+          status: "completed",
+          content: [{ type: "output_text", text: "Hello." }]
+        }
+      ],
       usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 }
     }
   }
 )
 
-/** A login service that is asked `patience` times before the code was typed, and a model that takes the tokens in `good`. */
-const service = (options: { readonly patience: number; readonly granted: object; readonly renewed?: object | undefined; readonly good: string }) => {
+/**
+ * A login service that is asked `patience` times before the code was typed, and a model that takes the tokens in
+ * `good`.
+ */
+const service = (options: {
+  readonly patience: number
+  readonly granted: object
+  readonly renewed?: object | undefined
+  readonly good: string
+}) => {
   let polls = 0
   return HttpServer.make(({ body, headers, url }, response) => {
     switch (url) {
@@ -45,8 +61,8 @@ const service = (options: { readonly patience: number; readonly granted: object;
         return new URLSearchParams(body).get("grant_type") === "authorization_code"
           ? HttpServer.json(response, 200, options.granted)
           : options.renewed === undefined
-          ? HttpServer.json(response, 400, { error: "invalid_grant" })
-          : HttpServer.json(response, 200, options.renewed)
+            ? HttpServer.json(response, 400, { error: "invalid_grant" })
+            : HttpServer.json(response, 200, options.renewed)
       default:
         return headers.authorization?.endsWith(`.${options.good}`) === true
           ? response.writeHead(200, { "content-type": "text/event-stream" }).end(answer)
@@ -55,13 +71,16 @@ const service = (options: { readonly patience: number; readonly granted: object;
   })
 }
 
-const user = Effect.fnUntraced(function*(options: Parameters<typeof service>[0], more: (url: string) => string = () => "") {
+const user = Effect.fnUntraced(function* (
+  options: Parameters<typeof service>[0],
+  more: (url: string) => string = () => ""
+) {
   const { requests, url } = yield* service(options)
   const machinery = yield* machine
   machinery.keep(
     "config.yaml",
-    `model:\n  provider: openai-codex\n  default: gpt-5-codex\n  base_url: ${url}/backend-api/codex\n`
-      + `providers:\n  openai-codex:\n    login_base_url: ${url}/\n${more(url)}`
+    `model:\n  provider: openai-codex\n  default: gpt-5-codex\n  base_url: ${url}/backend-api/codex\n` +
+      `providers:\n  openai-codex:\n    login_base_url: ${url}/\n${more(url)}`
   )
   const asked = () => requests.filter(({ url }) => url.endsWith("/responses"))
   return { ...machinery, requests, asked, auth: join(machinery.home, "auth.json"), url }
@@ -69,7 +88,7 @@ const user = Effect.fnUntraced(function*(options: Parameters<typeof service>[0],
 
 describe("hermes model login", () => {
   it.live("shows page and code, waits for them, and a run uses the token with the headers of its account", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, auth, hermes, url } = yield* user({ patience: 2, granted: tokens("one"), good: "one" })
       const before = yield* hermes(["-q", "hi", "--quiet"])
       assert.strictEqual(before.code, 1, before.stderr)
@@ -89,56 +108,82 @@ describe("hermes model login", () => {
       assert.notInclude(readFileSync(auth, "utf8"), "refresh-one")
       assert.include((yield* hermes(["model", "logout"])).stdout, "Not logged in")
       assert.strictEqual((yield* hermes(["-q", "hi", "--quiet"])).code, 1)
-    }))
+    })
+  )
 
   it.live("a token that is refused is renewed, and kept; the run goes on with it", () =>
-    Effect.gen(function*() {
-      const { asked, auth, hermes } = yield* user({ patience: 1, granted: tokens("old"), renewed: tokens("new"), good: "new" })
+    Effect.gen(function* () {
+      const { asked, auth, hermes } = yield* user({
+        patience: 1,
+        granted: tokens("old"),
+        renewed: tokens("new"),
+        good: "new"
+      })
       yield* hermes(["model", "login"])
       assert.deepInclude(yield* hermes(["-q", "hi", "--quiet"]), { code: 0, stdout: "Hello.\n" })
-      assert.deepStrictEqual(asked().map(({ headers }) => headers["chatgpt-account-id"]), ["account-old", "account-new"])
+      assert.deepStrictEqual(
+        asked().map(({ headers }) => headers["chatgpt-account-id"]),
+        ["account-old", "account-new"]
+      )
       assert.include(readFileSync(auth, "utf8"), "refresh-new")
-    }))
+    })
+  )
 
   it.live("a token that has ended is renewed before it is used", () =>
-    Effect.gen(function*() {
-      const { asked, hermes } = yield* user({ patience: 1, granted: tokens("old", 1), renewed: tokens("new"), good: "new" })
+    Effect.gen(function* () {
+      const { asked, hermes } = yield* user({
+        patience: 1,
+        granted: tokens("old", 1),
+        renewed: tokens("new"),
+        good: "new"
+      })
       yield* hermes(["model", "login"])
       assert.deepInclude(yield* hermes(["-q", "hi", "--quiet"]), { code: 0, stdout: "Hello.\n" })
       assert.strictEqual(asked().length, 1)
-    }))
+    })
+  )
 
   it.live("where it can not be renewed, the next route answers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, hermes } = yield* user(
         { patience: 1, granted: tokens("old"), good: "spare" },
-        (url) => `fallback_providers:\n  - provider: openai-codex\n    model: gpt-5-codex\n    base_url: ${url}/spare\n    api_key: ${claims("spare", far)}\n`
+        (url) =>
+          `fallback_providers:\n  - provider: openai-codex\n    model: gpt-5-codex\n    base_url: ${url}/spare\n    api_key: ${claims("spare", far)}\n`
       )
       yield* hermes(["model", "login"])
       const run = yield* hermes(["-q", "hi", "--quiet"])
       assert.deepInclude(run, { code: 0, stdout: "Hello.\n" }, run.stderr)
-      assert.deepStrictEqual(asked().map(({ headers }) => headers["chatgpt-account-id"]), ["account-old", "account-spare"])
+      assert.deepStrictEqual(
+        asked().map(({ headers }) => headers["chatgpt-account-id"]),
+        ["account-old", "account-spare"]
+      )
       assert.include(run.stderr, "the renewal of the ChatGPT login was refused (HTTP 400): run `hermes model login`")
-    }))
+    })
+  )
 
   it.live("an interruption ends the wait and leaves nothing behind", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { auth, start } = yield* user({ patience: 1_000, granted: tokens("one"), good: "one" })
       const ended = yield* start(["model", "login"], {
         onError: onceSaid("ABCD-1234", (child) => child.kill("SIGINT"))
       })
       assert.strictEqual(ended.code, 130)
       assert.isFalse(existsSync(auth))
-    }))
+    })
+  )
 
   it.live("a provider that takes a key is told so, and a login service that is not there as well", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { hermes, keep } = yield* machine
       const other = yield* hermes(["model", "login", "--provider", "groq"])
       assert.strictEqual(other.code, 2)
       assert.include(other.stderr, "groq takes a key, not a login")
       keep("config.yaml", "providers:\n  openai-codex:\n    login_base_url: http://127.0.0.1:1\n")
       const away = yield* hermes(["model", "login"])
-      assert.deepInclude(away, { code: 1, stderr: "Error: 127.0.0.1:1 cannot be reached: check the network, then run `hermes model login`\n" })
-    }))
+      assert.deepInclude(away, {
+        code: 1,
+        stderr: "Error: 127.0.0.1:1 cannot be reached: check the network, then run `hermes model login`\n"
+      })
+    })
+  )
 })

@@ -15,13 +15,21 @@ const full = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSystem => ({
   writeFile: (path, bytes, options) =>
     Effect.andThen(
       fs.writeFile(path, bytes.slice(0, 3), options),
-      Effect.fail(systemError({ _tag: "Unknown", module: "FileSystem", method: "write", pathOrDescriptor: path, cause: Object.assign(new Error("write"), { code: "ENOSPC" }) }))
+      Effect.fail(
+        systemError({
+          _tag: "Unknown",
+          module: "FileSystem",
+          method: "write",
+          pathOrDescriptor: path,
+          cause: Object.assign(new Error("write"), { code: "ENOSPC" })
+        })
+      )
     )
 }))
 
 describe("OutputFile", () => {
   it.live("an existing file is replaced as a whole, keeps its mode, and its link", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       const [path, link] = [join(directory, "a.json"), join(directory, "link.json")]
       writeFileSync(path, "before")
@@ -34,18 +42,24 @@ describe("OutputFile", () => {
       assert.strictEqual(statSync(join(directory, "new.json")).mode & 0o777, 0o600)
       yield* OutputFile.write("/dev/null", "nothing")
       assert.deepStrictEqual(readdirSync(directory).toSorted(), ["a.json", "link.json", "new.json"])
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 
   it.live("a full disk leaves what was there, and nothing else", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       writeFileSync(join(directory, "a.json"), "before")
       const disk = yield* full
-      const failure = yield* Effect.flip(Effect.provideService(OutputFile.write(join(directory, "a.json"), "after all"), FileSystem.FileSystem, disk))
+      const failure = yield* Effect.flip(
+        Effect.provideService(OutputFile.write(join(directory, "a.json"), "after all"), FileSystem.FileSystem, disk)
+      )
       assert.include(JSON.stringify(failure), "a.json")
       assert.strictEqual(readFileSync(join(directory, "a.json"), "utf8"), "before")
-      yield* Effect.flip(Effect.provideService(OutputFile.write(join(directory, "b.json"), "after all"), FileSystem.FileSystem, disk))
+      yield* Effect.flip(
+        Effect.provideService(OutputFile.write(join(directory, "b.json"), "after all"), FileSystem.FileSystem, disk)
+      )
       assert.isFalse(existsSync(join(directory, "b.json")))
       assert.deepStrictEqual(readdirSync(directory), ["a.json"])
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 })

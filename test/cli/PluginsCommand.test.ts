@@ -9,7 +9,8 @@ import { machine } from "../support/hermes.ts"
 import { cli } from "./capture.ts"
 
 /** A module that tells on whoever runs it. */
-const telltale = "import { writeFileSync } from 'node:fs'\nwriteFileSync(new URL('ran', import.meta.url), '')\nexport const register = () => {}\n"
+const telltale =
+  "import { writeFileSync } from 'node:fs'\nwriteFileSync(new URL('ran', import.meta.url), '')\nexport const register = () => {}\n"
 
 const desk = Effect.map(machine, (one) => ({
   ...one,
@@ -32,11 +33,15 @@ const desk = Effect.map(machine, (one) => ({
 }))
 
 const git = (cwd: string, ...args: ReadonlyArray<string>): void => {
-  execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", ...args], {
-    cwd,
-    stdio: ["ignore", "ignore", "pipe"],
-    env: { PATH: process.env["PATH"], HOME: cwd, GIT_CONFIG_NOSYSTEM: "1" }
-  })
+  execFileSync(
+    "git",
+    ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", ...args],
+    {
+      cwd,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { PATH: process.env["PATH"], HOME: cwd, GIT_CONFIG_NOSYSTEM: "1" }
+    }
+  )
 }
 
 /** A folder as a repository with all its files in it. */
@@ -47,31 +52,46 @@ const commit = (folder: string): string => {
   return `file://${folder}`
 }
 
-const error = (line: RegExp | string, { code, stderr, stdout }: { readonly code: number; readonly stderr: string; readonly stdout: string }, expected = 2) => {
+const error = (
+  line: RegExp | string,
+  { code, stderr, stdout }: { readonly code: number; readonly stderr: string; readonly stdout: string },
+  expected = 2
+) => {
   assert.deepStrictEqual({ code, stdout }, { code: expected, stdout: "" }, stderr)
   assert.match(stderr, typeof line === "string" ? new RegExp(line) : line)
 }
 
 describe("hermes plugins", () => {
   it.live("writes a new plugin that can be enabled, and never over another", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { config, home, installed, plugins } = yield* desk
       const made = yield* plugins("new", "my-plugin")
-      assert.deepStrictEqual([made.code, made.stdout.split("\n")[0]], [0, `wrote my-plugin in ${join(home, "plugins/my-plugin")}`])
-      assert.deepStrictEqual(readdirSync(installed("my-plugin")).toSorted(), ["index.ts", "plugin.yaml", "tsconfig.json"])
+      assert.deepStrictEqual(
+        [made.code, made.stdout.split("\n")[0]],
+        [0, `wrote my-plugin in ${join(home, "plugins/my-plugin")}`]
+      )
+      assert.deepStrictEqual(readdirSync(installed("my-plugin")).toSorted(), [
+        "index.ts",
+        "plugin.yaml",
+        "tsconfig.json"
+      ])
       writeFileSync(join(installed("my-plugin"), "index.ts"), "// mine")
       error(/my-plugin exists already: choose another name\n$/, yield* plugins("new", "my-plugin"))
       assert.strictEqual(readFileSync(join(installed("my-plugin"), "index.ts"), "utf8"), "// mine")
       assert.strictEqual((yield* plugins("enable", "my-plugin")).code, 0)
       assert.include(config(), "my-plugin")
-    }))
+    })
+  )
 
   it.live("lists what is here, with categories, in columns, lines or JSON", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { keep, plugins } = yield* desk
       const none = yield* plugins()
       assert.match(none.stdout, /^No plugins\. Install one with `hermes plugins install`/)
-      keep("plugins/observability/langfuse/plugin.yaml", "name: langfuse\nversion: 1.2.3\ndescription: \"Traces \\e[31m\"\n")
+      keep(
+        "plugins/observability/langfuse/plugin.yaml",
+        'name: langfuse\nversion: 1.2.3\ndescription: "Traces \\e[31m"\n'
+      )
       keep("plugins/mine/plugin.yaml", "name: mine\n")
       keep("plugins/mine/.git/HEAD", "ref: refs/heads/main\n")
       keep("plugins/off/plugin.yml", "name: off\n")
@@ -88,36 +108,59 @@ describe("hermes plugins", () => {
       assert.match((yield* plugins("list")).stdout, /^enabled {6}observability\/langfuse {2}1\.2\.3 {2}user {2}Traces/m)
       const json = yield* plugins("list", "--json", "--enabled")
       assert.deepStrictEqual(JSON.parse(json.stdout), [
-        { name: "observability/langfuse", status: "enabled", version: "1.2.3", description: "Traces \u001b[31m", source: "user" }
+        {
+          name: "observability/langfuse",
+          status: "enabled",
+          version: "1.2.3",
+          description: "Traces \u001b[31m",
+          source: "user"
+        }
       ])
-    }))
+    })
+  )
 
   it.live("tells what is known of one without running it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { keep, plugins } = yield* desk
-      keep("plugins/one/plugin.yaml", "name: one\nauthor: Somebody\nrequires_env:\n  - ONE_KEY\n  - { name: PATH, description: Where }\nhooks: [post_tool_call]\n")
+      keep(
+        "plugins/one/plugin.yaml",
+        "name: one\nauthor: Somebody\nrequires_env:\n  - ONE_KEY\n  - { name: PATH, description: Where }\nhooks: [post_tool_call]\n"
+      )
       keep("plugins/one/index.js", telltale)
       const { stdout } = yield* plugins("info", "one")
       assert.match(stdout, /^requires_env +ONE_KEY \(not set\), PATH \(set\)$/m)
       assert.match(stdout, /^provides_hooks +post_tool_call$/m)
-      assert.deepInclude(JSON.parse((yield* plugins("info", "one", "--json")).stdout), { name: "one", kind: "standalone", author: "Somebody" })
+      assert.deepInclude(JSON.parse((yield* plugins("info", "one", "--json")).stdout), {
+        name: "one",
+        kind: "standalone",
+        author: "Somebody"
+      })
       error(/no plugin "oen": did you mean "one"\?/, yield* plugins("info", "oen"))
-    }))
+    })
+  )
 
   it.live("installs a folder without running it, and enables it when asked to", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, config, installed, plugins, put, source } = yield* desk
-      const folder = source("sample", "name: sample\nrequires_env: [{ name: SAMPLE_KEY, description: From the shop }]\n")
+      const folder = source(
+        "sample",
+        "name: sample\nrequires_env: [{ name: SAMPLE_KEY, description: From the shop }]\n"
+      )
       put("sample/settings.json.example", "{}")
       put("sample/there.example", "new")
       put("sample/there", "old")
       put("sample/.git/config", "not ours")
       const first = yield* plugins("install", folder)
       assert.strictEqual(first.code, 0, first.stderr)
-      assert.match(first.stdout, /^installed sample in .*\/plugins\/sample\nnot enabled: enable it with `hermes plugins enable sample`\n$/)
+      assert.match(
+        first.stdout,
+        /^installed sample in .*\/plugins\/sample\nnot enabled: enable it with `hermes plugins enable sample`\n$/
+      )
       assert.match(first.stderr, /^It needs SAMPLE_KEY \(From the shop\): set it in .*\.env$/m)
       assert.deepStrictEqual(
-        ["plugin.yaml", "index.js", "settings.json", ".git", "ran"].map((name) => existsSync(join(installed("sample"), name))),
+        ["plugin.yaml", "index.js", "settings.json", ".git", "ran"].map((name) =>
+          existsSync(join(installed("sample"), name))
+        ),
         [true, true, true, false, false]
       )
       assert.isFalse(existsSync(join(at("sample"), "ran")))
@@ -131,10 +174,11 @@ describe("hermes plugins", () => {
       assert.match(config(), /enabled:\n? *(- |\[)sample/)
       const both = yield* plugins("install", folder, "--enable", "--no-enable")
       assert.strictEqual(both.code, 2)
-    }))
+    })
+  )
 
   it.live("installs a repository, and updates it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { installed, plugins, put, source } = yield* desk
       const folder = source("cloned")
       const url = commit(folder)
@@ -153,10 +197,11 @@ describe("hermes plugins", () => {
       assert.isFalse(existsSync(join(installed("cloned"), "link")))
       writeFileSync(join(installed("cloned"), "index.js"), "// mine\n")
       error(/changes of your own/, yield* plugins("update", "cloned"), 1)
-    }))
+    })
+  )
 
   it.live("runs no hook of a repository or of the machine", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, cwd, plugins, put, source } = yield* desk
       const url = commit(source("hooked"))
       put(".gitconfig", `[init]\n  templateDir = ${at("template")}\n[core]\n  hooksPath = ${at("template/hooks")}\n`)
@@ -165,21 +210,27 @@ describe("hermes plugins", () => {
       const home = process.env["HOME"]
       process.env["HOME"] = cwd
       const { code, stderr } = yield* plugins("install", url).pipe(
-        Effect.ensuring(Effect.sync(() => {
-          if (home === undefined) delete process.env["HOME"]
-          else process.env["HOME"] = home
-        }))
+        Effect.ensuring(
+          Effect.sync(() => {
+            if (home === undefined) delete process.env["HOME"]
+            else process.env["HOME"] = home
+          })
+        )
       )
       assert.strictEqual(code, 0, stderr)
       assert.isFalse(existsSync(at("hook-ran")))
-    }))
+    })
+  )
 
   it.live("refuses what leads out of its place, and what is none", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, home, plugins, put, source } = yield* desk
-      error(/"\.\.\/evil" cannot be the name of a directory/, yield* plugins("install", source("escaping", "name: ../evil\n")))
+      error(
+        /"\.\.\/evil" cannot be the name of a directory/,
+        yield* plugins("install", source("escaping", "name: ../evil\n"))
+      )
       assert.isFalse(existsSync(join(home, "evil")))
-      error(/cannot be the name of a directory/, yield* plugins("install", source("dotted", "name: \"a b\"\n")))
+      error(/cannot be the name of a directory/, yield* plugins("install", source("dotted", 'name: "a b"\n')))
 
       const linked = source("linked")
       mkdirSync(join(linked, "deep"))
@@ -190,16 +241,26 @@ describe("hermes plugins", () => {
       put("bare/readme.md", "no manifest")
       error(/git clone failed/, yield* plugins("install", at("bare")), 1)
       error(/plugin\.yaml is missing/, yield* plugins("install", commit(at("bare"))))
-      error(/manifest_version 3 is not supported/, yield* plugins("install", source("future", "name: future\nmanifest_version: 3\n")))
-      for (const address of ["http://example.org/x.git", "ext::sh -c true", "git://example.org/x", "nowhere", "--upload-pack=x"]) {
+      error(
+        /manifest_version 3 is not supported/,
+        yield* plugins("install", source("future", "name: future\nmanifest_version: 3\n"))
+      )
+      for (const address of [
+        "http://example.org/x.git",
+        "ext::sh -c true",
+        "git://example.org/x",
+        "nowhere",
+        "--upload-pack=x"
+      ]) {
         const { code } = yield* plugins("install", "--", address)
         assert.strictEqual(code, 2, address)
       }
       assert.deepStrictEqual(readdirSync(join(home, "plugins")), [])
-    }))
+    })
+  )
 
   it.live("removes one, a link to one, and what the configuration says of it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { config, home, installed, keep, plugins, source } = yield* desk
       const folder = source("linked")
       keep("plugins/gone/plugin.yaml", "name: gone\n")
@@ -210,8 +271,12 @@ describe("hermes plugins", () => {
       assert.match((yield* plugins("remove", "linked")).stdout, /^removed linked /)
       assert.match((yield* plugins("uninstall", "tools/one")).stdout, /^removed tools\/one /)
       assert.isTrue(existsSync(join(folder, "plugin.yaml")))
-      assert.deepStrictEqual(["gone", "linked", "tools/one"].map((name) => existsSync(join(home, "plugins", name))), [false, false, false])
+      assert.deepStrictEqual(
+        ["gone", "linked", "tools/one"].map((name) => existsSync(join(home, "plugins", name))),
+        [false, false, false]
+      )
       assert.notMatch(config(), /gone|linked|one/)
       error(/no plugin "\.\.\/work": list them/, yield* plugins("remove", "../work"))
-    }))
+    })
+  )
 })

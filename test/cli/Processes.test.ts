@@ -57,8 +57,9 @@ interface Scenario {
   readonly before?: ReadonlyArray<ReadonlyArray<string>>
 }
 
-const call = (name: string, args: unknown) => `turns:\n  - tool_calls: [{ name: ${name}, arguments: ${JSON.stringify(args)} }]\n`
-const hang = "  - tool_calls: [{ name: terminal, arguments: { command: \"sleep 600\" } }]\n"
+const call = (name: string, args: unknown) =>
+  `turns:\n  - tool_calls: [{ name: ${name}, arguments: ${JSON.stringify(args)} }]\n`
+const hang = '  - tool_calls: [{ name: terminal, arguments: { command: "sleep 600" } }]\n'
 
 const scenarios: Readonly<Record<string, Scenario>> = {
   "a command in the foreground": {
@@ -74,7 +75,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     turns: () =>
       call("execute_code", {
         language: "javascript",
-        code: `import { spawn } from "node:child_process"\n` +
+        code:
+          `import { spawn } from "node:child_process"\n` +
           `for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {})\n` +
           `spawn("sh", ["stuck.sh"], { stdio: "ignore" })\nsetInterval(() => {}, 1000)\n`
       })
@@ -99,34 +101,38 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 for (const [what, { args, before, config, files, turns }] of Object.entries(scenarios)) {
   describe(`${what}`, () => {
     for (const [how, end] of Object.entries(ends)) {
-      it.live(`does not outlive the program that is ended by ${how}`, () =>
-        Effect.gen(function*() {
-          const { at, hermes, keep, put } = yield* machine
-          const pids = at("pids")
-          for (const [name, content] of Object.entries(files?.(at, pids) ?? {})) {
-            put(name, content)
-            keep(`scripts/${name}`, content)
-          }
-          if (config !== undefined) keep("config.yaml", config.replace("HOOK", at("hook.sh")))
-          if (turns !== undefined) put("turns.yaml", turns())
-          for (const command of before ?? []) assert.strictEqual((yield* hermes(command)).code, 0)
-          let known: ReadonlyArray<number> = []
-          const command = args ?? ["-q", "go", "--script", "turns.yaml", "--yolo"]
-          const ended = yield* hermes(command, {
-            onStart: (child) => {
-              const look = setInterval(() => {
-                known = noted(pids)
-                if (known.length < 2) return
-                clearInterval(look)
-                end(child)
-              }, 20)
-              child.once("exit", () => clearInterval(look))
+      it.live(
+        `does not outlive the program that is ended by ${how}`,
+        () =>
+          Effect.gen(function* () {
+            const { at, hermes, keep, put } = yield* machine
+            const pids = at("pids")
+            for (const [name, content] of Object.entries(files?.(at, pids) ?? {})) {
+              put(name, content)
+              keep(`scripts/${name}`, content)
             }
-          })
-          assert.strictEqual(known.length, 2, `${ended.stdout}${ended.stderr}`)
-          assert.strictEqual(ended.signal ?? ended.code, how === "SIGKILL" ? "SIGKILL" : 130, ended.stderr)
-          while (known.some(isAlive)) yield* Effect.sleep(20)
-        }), 60_000)
+            if (config !== undefined) keep("config.yaml", config.replace("HOOK", at("hook.sh")))
+            if (turns !== undefined) put("turns.yaml", turns())
+            for (const command of before ?? []) assert.strictEqual((yield* hermes(command)).code, 0)
+            let known: ReadonlyArray<number> = []
+            const command = args ?? ["-q", "go", "--script", "turns.yaml", "--yolo"]
+            const ended = yield* hermes(command, {
+              onStart: (child) => {
+                const look = setInterval(() => {
+                  known = noted(pids)
+                  if (known.length < 2) return
+                  clearInterval(look)
+                  end(child)
+                }, 20)
+                child.once("exit", () => clearInterval(look))
+              }
+            })
+            assert.strictEqual(known.length, 2, `${ended.stdout}${ended.stderr}`)
+            assert.strictEqual(ended.signal ?? ended.code, how === "SIGKILL" ? "SIGKILL" : 130, ended.stderr)
+            while (known.some(isAlive)) yield* Effect.sleep(20)
+          }),
+        60_000
+      )
     }
   })
 }

@@ -13,12 +13,16 @@ const guard = fileURLToPath(new URL("../support/loopbackOnly.ts", import.meta.ur
 /** A model in both protocols that the program may speak here; anything else that it asks for is not there. */
 const model = (name: string) =>
   HttpServer.make(({ method, url }, response) => {
-    const protocol = url.endsWith("/messages") ? protocols.anthropic_messages : url.endsWith("/chat/completions") ? protocols.chat_completions : undefined
+    const protocol = url.endsWith("/messages")
+      ? protocols.anthropic_messages
+      : url.endsWith("/chat/completions")
+        ? protocols.chat_completions
+        : undefined
     if (method !== "POST" || protocol === undefined) return HttpServer.json(response, 404, {})
     protocol.stream({ text: `from ${name}` }, response)
   })
 
-const setup = Effect.gen(function*() {
+const setup = Effect.gen(function* () {
   const made = yield* machine
   const a = yield* model("A")
   const b = yield* model("B")
@@ -29,9 +33,10 @@ const setup = Effect.gen(function*() {
     a,
     b,
     /** Runs the program, which can reach nothing but this machine. */
-    run: (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) => made.hermes(args, { env: { ...env, ...more } }),
+    run: (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
+      made.hermes(args, { env: { ...env, ...more } }),
     /** The hosts elsewhere that it tried to reach. */
-    left: () => existsSync(left) ? [...new Set(readFileSync(left, "utf8").trim().split("\n"))] : []
+    left: () => (existsSync(left) ? [...new Set(readFileSync(left, "utf8").trim().split("\n"))] : [])
   }
 })
 
@@ -42,9 +47,12 @@ const query = ["-q", "hi", "-Q"]
 
 describe("a key and its address", () => {
   it.live("an address of the environment takes the key of the file nowhere", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { a, b, keep, run } = yield* setup
-      keep("config.yaml", `model: { provider: custom, default: m, base_url: "${a.url}/v1", api_key: planted-file-key }\n`)
+      keep(
+        "config.yaml",
+        `model: { provider: custom, default: m, base_url: "${a.url}/v1", api_key: planted-file-key }\n`
+      )
       assert.deepInclude(yield* run(query), { code: 0, stdout: "from A\n" })
       assert.include(textOf(a.requests), "planted-file-key")
       const before = a.requests.length
@@ -53,34 +61,42 @@ describe("a key and its address", () => {
       assert.strictEqual(a.requests.length, before)
       assert.notInclude(textOf(b.requests), "planted-file-key")
       assert.include(textOf(b.requests), "planted-shell-key")
-    }))
+    })
+  )
 
   it.live("another provider of a flag leaves the file's local server, with and without a key in the file", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const line of ["\n  api_key: ollama", ""]) {
         const { a, keep, left, run } = yield* setup
         keep(
           "config.yaml",
           `agent: { api_max_retries: 1 }\nmodel:\n  provider: custom\n  default: qwen3.6:35b\n  base_url: ${a.url}/v1${line}\n`
         )
-        const ended = yield* run([...query, "--provider", "anthropic", "--model", "claude-sonnet-4-6"], { ANTHROPIC_API_KEY: "planted-anthropic-key" })
+        const ended = yield* run([...query, "--provider", "anthropic", "--model", "claude-sonnet-4-6"], {
+          ANTHROPIC_API_KEY: "planted-anthropic-key"
+        })
         assert.strictEqual(ended.code, 1, ended.stdout)
         assert.deepStrictEqual(a.requests, [])
         assert.deepStrictEqual(left(), ["api.anthropic.com"])
       }
-    }))
+    })
+  )
 
   it.live("the file's key of a provider does not go to an address of the flags", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { b, keep, run } = yield* setup
       keep("config.yaml", "model: { provider: openrouter, default: m, api_key: planted-file-key }\n")
-      const ended = yield* run([...query, "--provider", "custom", "--base-url", `${b.url}/v1`], { OPENAI_API_KEY: "planted-openai", OPENROUTER_API_KEY: "planted-openrouter" })
+      const ended = yield* run([...query, "--provider", "custom", "--base-url", `${b.url}/v1`], {
+        OPENAI_API_KEY: "planted-openai",
+        OPENROUTER_API_KEY: "planted-openrouter"
+      })
       assert.deepInclude(ended, { code: 0, stdout: "from B\n" })
       assert.notInclude(textOf(b.requests), "planted")
-    }))
+    })
+  )
 
   it.live("a vendor's key of the environment does not go to a local server of the file", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { a, keep, run } = yield* setup
       keep("config.yaml", `model: { provider: anthropic, default: claude-opus-4-6, base_url: "${a.url}" }\n`)
       const ended = yield* run(query, { ANTHROPIC_API_KEY: "planted-anthropic-key" })
@@ -90,13 +106,20 @@ describe("a key and its address", () => {
         "Error: no API key for 127.0.0.1: set model.api_key (ANTHROPIC_API_KEY, ANTHROPIC_TOKEN or CLAUDE_CODE_OAUTH_TOKEN goes to api.anthropic.com only)"
       )
       assert.deepStrictEqual(a.requests, [])
-      keep("config.yaml", `model: { provider: anthropic, default: claude-opus-4-6, base_url: "${a.url}", api_key: "\${ANTHROPIC_API_KEY}" }\n`)
-      assert.deepInclude(yield* run(query, { ANTHROPIC_API_KEY: "planted-anthropic-key" }), { code: 0, stdout: "from A\n" })
+      keep(
+        "config.yaml",
+        `model: { provider: anthropic, default: claude-opus-4-6, base_url: "${a.url}", api_key: "\${ANTHROPIC_API_KEY}" }\n`
+      )
+      assert.deepInclude(yield* run(query, { ANTHROPIC_API_KEY: "planted-anthropic-key" }), {
+        code: 0,
+        stdout: "from A\n"
+      })
       assert.include(textOf(a.requests), "planted-anthropic-key")
-    }))
+    })
+  )
 
   it.live("`model set` removes what belonged to the old provider, keeps comments, and says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { a, home, keep, left, run } = yield* setup
       keep(
         "config.yaml",
@@ -106,8 +129,9 @@ describe("a key and its address", () => {
       const set = yield* run(["model", "set", "claude-opus-4-6", "--provider", "anthropic"], env)
       assert.deepInclude(set, {
         code: 0,
-        stdout: "claude-opus-4-6 of anthropic is the main model now; try it by `hermes model test`\n"
-          + "Removed from config.yaml, because it was for the old provider or address: model.base_url, model.api_key, model.context_length\n"
+        stdout:
+          "claude-opus-4-6 of anthropic is the main model now; try it by `hermes model test`\n" +
+          "Removed from config.yaml, because it was for the old provider or address: model.base_url, model.api_key, model.context_length\n"
       })
       assert.strictEqual(
         readFileSync(join(home, "config.yaml"), "utf8"),
@@ -116,12 +140,16 @@ describe("a key and its address", () => {
       yield* run(query, env)
       assert.deepStrictEqual(a.requests, [])
       assert.deepStrictEqual(left(), ["api.anthropic.com"])
-    }))
+    })
+  )
 
   it.live("`doctor` and -v show where address and key come from, and what is not used, by name", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { a, b, keep, run } = yield* setup
-      keep("config.yaml", `model: { provider: custom, default: m, base_url: "${a.url}/v1", api_key: planted-file-key }\n`)
+      keep(
+        "config.yaml",
+        `model: { provider: custom, default: m, base_url: "${a.url}/v1", api_key: planted-file-key }\n`
+      )
       keep(".env", "OPENAI_API_KEY=planted-dotenv-key\n")
       const env = { OPENAI_BASE_URL: `${b.url}/v1` }
       const doctor = yield* run(["doctor"], env)
@@ -138,14 +166,16 @@ describe("a key and its address", () => {
       const beside = yield* run(["doctor"])
       assert.include(beside.stdout, "model: address from .env: OPENAI_BASE_URL; key from .env: OPENAI_API_KEY")
       for (const { stderr, stdout } of [doctor, run1, beside]) assert.notInclude(stdout + stderr, "planted")
-    }))
+    })
+  )
 
   it.live("a child on the parent's address speaks its protocol; elsewhere it has nothing of the parent's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { a, b, keep, run } = yield* setup
       const main = `model: { provider: custom, default: m, base_url: "${a.url}", api_key: planted-main-key, api_mode: anthropic_messages }\n`
-      const delegation = (rest: string) => `${main}delegation: { max_spawn_depth: 2, model: child, provider: custom, ${rest} }\n`
-      const children = Effect.fnUntraced(function*(rest: string) {
+      const delegation = (rest: string) =>
+        `${main}delegation: { max_spawn_depth: 2, model: child, provider: custom, ${rest} }\n`
+      const children = Effect.fnUntraced(function* (rest: string) {
         keep("config.yaml", delegation(rest))
         return (yield* run(["doctor"])).stdout.split("\n").filter((line) => line.includes("children"))
       })
@@ -157,7 +187,14 @@ describe("a key and its address", () => {
         "✓ children  child of custom by chat_completions",
         "✓ source    children: address from config.yaml: delegation.base_url; key from none"
       ])
-      assert.deepStrictEqual((yield* children(`base_url: "${b.url}", api_mode: anthropic_messages`))[0], "✓ children  child of custom by anthropic_messages")
-      assert.deepStrictEqual([...a.requests, ...b.requests].map(({ url }) => url).filter((url) => url.includes("completions")), [])
-    }))
+      assert.deepStrictEqual(
+        (yield* children(`base_url: "${b.url}", api_mode: anthropic_messages`))[0],
+        "✓ children  child of custom by anthropic_messages"
+      )
+      assert.deepStrictEqual(
+        [...a.requests, ...b.requests].map(({ url }) => url).filter((url) => url.includes("completions")),
+        []
+      )
+    })
+  )
 })

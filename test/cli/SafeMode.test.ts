@@ -9,7 +9,7 @@ import { protocols } from "../support/wireModel.ts"
 
 describe("--safe-mode", () => {
   it.live("uses neither settings, plugins, hooks and MCP servers nor the user's and the project's texts", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, home, keep, put } = yield* machine
       const bodies: Array<string> = []
       const server = yield* HttpServer.make(({ body }, response) => {
@@ -27,17 +27,33 @@ describe("--safe-mode", () => {
         keep(`${directory}/spy/plugin.yaml`, "name: spy\nkind: backend\n")
         keep(`${directory}/spy/index.cjs`, `exports.register = () => { ${trace("plugin")} }`)
       }
-      keep("config.yaml", JSON.stringify({
-        plugins: { enabled: ["spy"] },
-        agent: { reasoning_effort: "high" },
-        display: { streaming: false },
-        hooks: { on_session_start: [{ command: `${process.execPath} -e '${trace("hook")}'` }] },
-        mcp_servers: { spy: { command: process.execPath, args: ["-e", trace("mcp")] } }
-      }))
-      const run = (...flags: ReadonlyArray<string>) =>
-        hermes([...flags, "-Q", "-q", "hi", "--provider", "custom", "--base-url", `${server.url}/v1`, "-m", "m", "--accept-hooks"], {
-          env: { HERMES_BUNDLED_PLUGINS: join(home, "bundled"), HERMES_MODEL__STREAMING: "false" }
+      keep(
+        "config.yaml",
+        JSON.stringify({
+          plugins: { enabled: ["spy"] },
+          agent: { reasoning_effort: "high" },
+          display: { streaming: false },
+          hooks: { on_session_start: [{ command: `${process.execPath} -e '${trace("hook")}'` }] },
+          mcp_servers: { spy: { command: process.execPath, args: ["-e", trace("mcp")] } }
         })
+      )
+      const run = (...flags: ReadonlyArray<string>) =>
+        hermes(
+          [
+            ...flags,
+            "-Q",
+            "-q",
+            "hi",
+            "--provider",
+            "custom",
+            "--base-url",
+            `${server.url}/v1`,
+            "-m",
+            "m",
+            "--accept-hooks"
+          ],
+          { env: { HERMES_BUNDLED_PLUGINS: join(home, "bundled"), HERMES_MODEL__STREAMING: "false" } }
+        )
       const safe = yield* run("--safe-mode")
       assert.deepInclude(safe, { code: 0, stdout: "hello\n" }, safe.stderr)
       assert.deepStrictEqual(readdirSync(traces), [".keep"])
@@ -50,7 +66,12 @@ describe("--safe-mode", () => {
 
       put("agent.yaml", "name: a\n")
       const refused = yield* run("--safe-mode", "--agent", "agent.yaml")
-      assert.deepInclude(refused, { code: 2, stdout: "", stderr: "Error: --safe-mode uses no agent file: leave out --agent\n" })
+      assert.deepInclude(refused, {
+        code: 2,
+        stdout: "",
+        stderr: "Error: --safe-mode uses no agent file: leave out --agent\n"
+      })
       assert.isFalse(existsSync(at("plugin")))
-    }))
+    })
+  )
 })

@@ -1,6 +1,6 @@
-// The real program holds a key of every kind that is selected. Files, commands, background processes, a plugin, an MCP server, children and the
-// model itself repeat every one in every form, and keys of the same kinds that nobody holds: nothing of them is in anything that
-// the program writes, sends or keeps.
+// The real program holds a key of every kind that is selected. Files, commands, background processes, a plugin, an MCP
+// server, children and the model itself repeat every one in every form, and keys of the same kinds that nobody holds:
+// nothing of them is in anything that the program writes, sends or keeps.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { chmodSync } from "node:fs"
@@ -54,9 +54,11 @@ interface Asked {
 const call = (id: string, name: string, args: object): WireCall => ({ id, name, args: JSON.stringify(args) })
 
 /** The files that the values stand in, each short enough to be read whole. */
-const pages = Array.from({ length: 6 }, (_, at) => plantedText(at * plantedKeys.length / 6, (at + 1) * plantedKeys.length / 6))
+const pages = Array.from({ length: 6 }, (_, at) =>
+  plantedText((at * plantedKeys.length) / 6, ((at + 1) * plantedKeys.length) / 6)
+)
 
-const world = Effect.gen(function*() {
+const world = Effect.gen(function* () {
   const made = yield* machine
   const planted = made.put("planted/all.txt", everything)
   pages.forEach((page, at) => made.put(`planted/page${at}.txt`, page))
@@ -90,19 +92,39 @@ const world = Effect.gen(function*() {
     const turn = (): Parameters<typeof protocols.chat_completions.stream>[0] => {
       const results = messages.filter(({ role }) => role === "tool").length
       if (text.includes("look around") && !text.includes("begin here")) {
-        return results === 0 ? { calls: [call("c1", "read_file", { path: "planted/page0.txt" })] } : { text: `The child saw:\n${everything}` }
+        return results === 0
+          ? { calls: [call("c1", "read_file", { path: "planted/page0.txt" })] }
+          : { text: `The child saw:\n${everything}` }
       }
       const asked = messages.filter(({ role }) => role === "assistant").length
       const id = /proc_\w+/.exec(text)?.[0]
       if (asked === 3 && id !== undefined) {
-        return { calls: [call("l2", "process", { action: "log", session_id: id, limit: 5000 }), call("l3", "process", { action: "poll", session_id: id }), call("l4", "process", { action: "kill", session_id: id })] }
+        return {
+          calls: [
+            call("l2", "process", { action: "log", session_id: id, limit: 5000 }),
+            call("l3", "process", { action: "poll", session_id: id }),
+            call("l4", "process", { action: "kill", session_id: id })
+          ]
+        }
       }
-      return steps[asked] === undefined ? { thought: everything, text: `I found this.\n${everything}\nThat is all.` } : { calls: steps[asked] }
+      return steps[asked] === undefined
+        ? { thought: everything, text: `I found this.\n${everything}\nThat is all.` }
+        : { calls: steps[asked] }
     }
     if (stream === true) protocols.chat_completions.stream(turn(), response)
     else HttpServer.json(response, 200, protocols.chat_completions.whole(turn()))
   })
-  const events = ["pre_api_request", "post_api_request", "api_request_error", "pre_tool_call", "post_tool_call", "post_llm_call", "on_session_end", "subagent_start", "subagent_stop"]
+  const events = [
+    "pre_api_request",
+    "post_api_request",
+    "api_request_error",
+    "pre_tool_call",
+    "post_tool_call",
+    "post_llm_call",
+    "on_session_end",
+    "subagent_start",
+    "subagent_stop"
+  ]
   const env: Record<string, string> = {
     HERMES_ACCEPT_HOOKS: "1",
     HERMES_NEMO_RELAY_ATOF_ENABLED: "1",
@@ -121,29 +143,38 @@ const world = Effect.gen(function*() {
   plantedKeys.slice(2).forEach(([, value], at) => {
     if (at % 2 === 0) env[`PLANTED_${at}_TOKEN`] = value
   })
-  made.keep(".env", plantedKeys.slice(2).map(([, value], at) => at % 2 === 1 ? `PLANTED_${at}_TOKEN='${value}'\n` : "").join(""))
-  made.keep("config.yaml", [
-    "model:",
-    "  provider: custom",
-    "  default: m",
-    `  base_url: ${server.url}/v1`,
-    `  api_key: ${key(0)}`,
-    "  context_length: 2000000",
-    "network:",
-    "  stream_retries: 0",
-    "agent:",
-    "  api_max_retries: 1",
-    "mcp_servers:",
-    "  planted:",
-    `    command: ${process.execPath}`,
-    `    args: [${made.at("planted/server.mjs")}]`,
-    `    env: { PLANTED_SERVER_TOKEN: ${key(1)} }`,
-    "plugins:",
-    "  enabled: [planted, observability/trace, observability/langfuse, observability/otel]",
-    "hooks:",
-    ...events.flatMap((event) => [`  ${event}:`, `    - command: ${hook}`]),
-    ""
-  ].join("\n"))
+  made.keep(
+    ".env",
+    plantedKeys
+      .slice(2)
+      .map(([, value], at) => (at % 2 === 1 ? `PLANTED_${at}_TOKEN='${value}'\n` : ""))
+      .join("")
+  )
+  made.keep(
+    "config.yaml",
+    [
+      "model:",
+      "  provider: custom",
+      "  default: m",
+      `  base_url: ${server.url}/v1`,
+      `  api_key: ${key(0)}`,
+      "  context_length: 2000000",
+      "network:",
+      "  stream_retries: 0",
+      "agent:",
+      "  api_max_retries: 1",
+      "mcp_servers:",
+      "  planted:",
+      `    command: ${process.execPath}`,
+      `    args: [${made.at("planted/server.mjs")}]`,
+      `    env: { PLANTED_SERVER_TOKEN: ${key(1)} }`,
+      "plugins:",
+      "  enabled: [planted, observability/trace, observability/langfuse, observability/otel]",
+      "hooks:",
+      ...events.flatMap((event) => [`  ${event}:`, `    - command: ${hook}`]),
+      ""
+    ].join("\n")
+  )
   return { ...made, traces, sent, program: (...args: ReadonlyArray<string>) => made.hermes(args, { env }) }
 })
 
@@ -157,22 +188,51 @@ const withoutAnswers = (body: string): string => {
 
 describe("keys of many kinds", () => {
   it.live("are in no sink of a run that repeats them in every form", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, cwd, home, program, sent, traces } = yield* world
       const leaks: Array<string> = []
       const search = (sink: string, text: string) => {
         assert.isAbove(text.length, 0, `${sink} is empty`)
         leaks.push(...found(text).map((one) => `${sink}: ${one}`))
       }
-      const { code, stderr, stdout } = yield* program("chat", "-v", "--yolo", "--format", "stream-json", "--record", at("cassette.jsonl"), "-q", "begin here")
+      const { code, stderr, stdout } = yield* program(
+        "chat",
+        "-v",
+        "--yolo",
+        "--format",
+        "stream-json",
+        "--record",
+        at("cassette.jsonl"),
+        "-q",
+        "begin here"
+      )
       assert.strictEqual(code, 0, stderr.slice(-2000))
       for (const [name, text] of Object.entries({ stdout, stderr })) search(name, text)
       search("requests to the model", sent.map(withoutAnswers).join("\n"))
-      search("langfuse", traces.requests.filter(({ path }) => path.includes("otel")).map(({ body }) => body).join("\n"))
-      search("otlp", traces.requests.filter(({ path }) => path.startsWith("/v1")).map(({ body }) => body).join("\n"))
+      search(
+        "langfuse",
+        traces.requests
+          .filter(({ path }) => path.includes("otel"))
+          .map(({ body }) => body)
+          .join("\n")
+      )
+      search(
+        "otlp",
+        traces.requests
+          .filter(({ path }) => path.startsWith("/v1"))
+          .map(({ body }) => body)
+          .join("\n")
+      )
       leaks.push(...foundInFiles([home, cwd], userFiles))
       const id = sessionIdOf(stderr) || /"session_id":"([^"]+)"/.exec(stdout)?.[1] || ""
-      for (const command of [["sessions", "list"], ["sessions", "show", id], ["sessions", "export", "-"], ["trace", "view", id, "--output", at("trace.html"), "--no-open"], ["config", "show"], ["doctor"]]) {
+      for (const command of [
+        ["sessions", "list"],
+        ["sessions", "show", id],
+        ["sessions", "export", "-"],
+        ["trace", "view", id, "--output", at("trace.html"), "--no-open"],
+        ["config", "show"],
+        ["doctor"]
+      ]) {
         const shown = yield* program(...command)
         search(command.slice(0, 2).join(" "), shown.stdout + shown.stderr)
       }
@@ -181,14 +241,20 @@ describe("keys of many kinds", () => {
       for (const sink of ["hooks.log", "cassette.jsonl", "state.db", "/atof/", "/atif/"]) assert.include(written, sink)
       assert.include(stdout, "That is all.")
       assert.deepStrictEqual(Array.from(new Set(leaks)), [])
-    }))
+    })
+  )
 
   it.live("are in no refusal of a provider that repeats them, whole or cut", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, hermes, home, keep } = yield* machine
-      const server = yield* HttpServer.make((_, response) => HttpServer.json(response, 401, { error: { message: `Incorrect API key: ${everything}` } }))
+      const server = yield* HttpServer.make((_, response) =>
+        HttpServer.json(response, 401, { error: { message: `Incorrect API key: ${everything}` } })
+      )
       keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
-      keep("config.yaml", `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 100000\n`)
+      keep(
+        "config.yaml",
+        `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 100000\n`
+      )
       for (const view of [["-v"], ["--format", "stream-json"]]) {
         const { code, stderr, stdout } = yield* hermes(["chat", ...view, "-q", "hello"])
         assert.strictEqual(code, 1)
@@ -196,29 +262,46 @@ describe("keys of many kinds", () => {
         assert.deepStrictEqual(found(stdout + stderr), [], view.join(" "))
       }
       assert.deepStrictEqual(foundInFiles([home, cwd], userFiles), [])
-    }))
+    })
+  )
 
   it.live("are in no question whether a command may run: not in the judge's request, in hooks, in the log", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, cwd, hermes, home, keep } = yield* machine
       const judged: Array<string> = []
       // A command as a model may write it; the longest is shown in part.
-      const commands = [0, 1, 2].map((part) => `rm -r ./scratch; cat <<'END'\n${plantedText(part * plantedKeys.length / 3, part * plantedKeys.length / 3 + 12)}\nEND`)
+      const commands = [0, 1, 2].map(
+        (part) =>
+          `rm -r ./scratch; cat <<'END'\n${plantedText((part * plantedKeys.length) / 3, (part * plantedKeys.length) / 3 + 12)}\nEND`
+      )
       const server = yield* HttpServer.make(({ body, url }, response) => {
-        if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, { error: { message: "not here" } })
+        if (!url.endsWith("/chat/completions"))
+          return HttpServer.json(response, 404, { error: { message: "not here" } })
         const { messages, stream } = JSON.parse(body) as Asked
         const isJudge = JSON.stringify(messages[0]).includes("You guard a user's computer")
         if (isJudge) judged.push(body)
-        const turn = isJudge ? { text: "DENY" } : messages.some(({ role }) => role === "tool") ? { text: "done" } : { calls: commands.map((command, index) => call(`t${index}`, "terminal", { command })) }
+        const turn = isJudge
+          ? { text: "DENY" }
+          : messages.some(({ role }) => role === "tool")
+            ? { text: "done" }
+            : { calls: commands.map((command, index) => call(`t${index}`, "terminal", { command })) }
         if (stream === true) protocols.chat_completions.stream(turn, response)
         else HttpServer.json(response, 200, protocols.chat_completions.whole(turn))
       })
       const hook = keep("hook.sh", `#!/bin/sh\ncat >> ${at("hooks.log")}\n`)
       chmodSync(hook, 0o700)
       keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
-      keep("config.yaml", `approvals:\n  mode: smart\nhooks_auto_accept: true\nhooks:\n${
-        ["pre_approval_request", "post_approval_response"].map((event) => `  ${event}:\n    - command: ${hook}\n`).join("")
-      }model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 1000000\n`)
+      keep(
+        "config.yaml",
+        `approvals:\n  mode: smart\nhooks_auto_accept: true\nhooks:\n${[
+          "pre_approval_request",
+          "post_approval_response"
+        ]
+          .map((event) => `  ${event}:\n    - command: ${hook}\n`)
+          .join(
+            ""
+          )}model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 1000000\n`
+      )
       const { code, stderr, stdout } = yield* hermes(["chat", "-v", "-q", "tidy up"])
       assert.strictEqual(code, 0, stderr.slice(-1000))
       assert.isAbove(judged.length, 0)
@@ -226,10 +309,11 @@ describe("keys of many kinds", () => {
       assert.deepStrictEqual(found(judged.join("\n")), [], "judge")
       assert.deepStrictEqual(found(stdout + stderr), [], "shown")
       assert.deepStrictEqual(foundInFiles([home, cwd], userFiles), [])
-    }))
+    })
+  )
 
   it.live("are not in what a scheduled script prints, is kept of it, or is told of its failure", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, hermes, home, keep, put } = yield* machine
       const planted = put("planted/all.txt", everything)
       keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
@@ -242,5 +326,6 @@ describe("keys of many kinds", () => {
         assert.deepStrictEqual(found(stdout + stderr), [], name)
       }
       assert.deepStrictEqual(foundInFiles([home, cwd], /\/config\.yaml$|\/\.env$|\/planted\/|\/scripts\//), [])
-    }))
+    })
+  )
 })

@@ -1,5 +1,5 @@
-// The real program, whose key has no shape that anybody knows: whatever a file, a command or the model itself makes of it, it
-// is in nothing that the program writes, sends or keeps.
+// The real program, whose key has no shape that anybody knows: whatever a file, a command or the model itself makes of
+// it, it is in nothing that the program writes, sends or keeps.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { chmodSync, readdirSync, readFileSync } from "node:fs"
@@ -32,16 +32,21 @@ const found = (text: string): ReadonlyArray<string> => {
 }
 
 const filesOf = (directory: string): ReadonlyArray<string> =>
-  readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name, parentPath }) => join(parentPath, name))
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name, parentPath }) => join(parentPath, name))
 
-const everything = Object.entries(held).flatMap(([name, value]) =>
-  Object.entries(encoded).map(([form, encode]) => `${name} ${form}: ${encode(value)}`)
-).join("\n")
+const everything = Object.entries(held)
+  .flatMap(([name, value]) => Object.entries(encoded).map(([form, encode]) => `${name} ${form}: ${encode(value)}`))
+  .join("\n")
 
-type Answer = (request: { readonly body: string }, response: Parameters<Parameters<typeof HttpServer.make>[0]>[1]) => unknown
+type Answer = (
+  request: { readonly body: string },
+  response: Parameters<Parameters<typeof HttpServer.make>[0]>[1]
+) => unknown
 
 const user = (answer: Answer) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const made = yield* machine
     const sent: Array<string> = []
     const server = yield* HttpServer.make(({ body, method }, response) => {
@@ -49,27 +54,41 @@ const user = (answer: Answer) =>
       sent.push(body)
       return answer({ body }, response)
     })
-    const hook = made.keep("hook.sh", `#!/bin/sh\ncat >> ${join(made.cwd, "hooks.log")}\necho >> ${join(made.cwd, "hooks.log")}\n`)
+    const hook = made.keep(
+      "hook.sh",
+      `#!/bin/sh\ncat >> ${join(made.cwd, "hooks.log")}\necho >> ${join(made.cwd, "hooks.log")}\n`
+    )
     chmodSync(hook, 0o700)
-    const events = ["pre_api_request", "post_api_request", "api_request_error", "pre_tool_call", "post_tool_call", "post_llm_call", "on_session_end"]
+    const events = [
+      "pre_api_request",
+      "post_api_request",
+      "api_request_error",
+      "pre_tool_call",
+      "post_tool_call",
+      "post_llm_call",
+      "on_session_end"
+    ]
     made.keep(".env", `SOME_SERVICE_TOKEN=${held.file}\n`)
-    made.keep("config.yaml", [
-      "model:",
-      "  provider: custom",
-      "  default: m",
-      `  base_url: ${server.url}/v1`,
-      `  api_key: ${held.settings}`,
-      "  context_length: 100000",
-      "network:",
-      "  stream_retries: 0",
-      "agent:",
-      "  api_max_retries: 1",
-      "plugins:",
-      "  enabled: [observability/trace]",
-      "hooks:",
-      ...events.flatMap((event) => [`  ${event}:`, `    - command: ${hook}`]),
-      ""
-    ].join("\n"))
+    made.keep(
+      "config.yaml",
+      [
+        "model:",
+        "  provider: custom",
+        "  default: m",
+        `  base_url: ${server.url}/v1`,
+        `  api_key: ${held.settings}`,
+        "  context_length: 100000",
+        "network:",
+        "  stream_retries: 0",
+        "agent:",
+        "  api_max_retries: 1",
+        "plugins:",
+        "  enabled: [observability/trace]",
+        "hooks:",
+        ...events.flatMap((event) => [`  ${event}:`, `    - command: ${hook}`]),
+        ""
+      ].join("\n")
+    )
     const env = {
       OTHER_SERVICE_TOKEN: held.environment,
       HERMES_ACCEPT_HOOKS: "1",
@@ -90,18 +109,30 @@ const leaking = (home: string, cwd: string): ReadonlyArray<string> =>
 describe("what the program keeps secret", () => {
   for (const format of ["text", "stream-json"] as const) {
     it.live(`shows in no sink when a file and the model repeat it in every form (${format})`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { cwd, home, program, put, sent } = yield* user(({ body }, response) => {
           const chat = protocols.chat_completions
           const step = !body.includes('"role":"tool"')
             ? { calls: [{ id: "c1", name: "read_file", args: JSON.stringify({ path: "planted.txt" }) }] }
             : { text: `I found this.\n${everything}\nThat is all.` }
           if (JSON.parse(body).stream === true) chat.stream(step, response)
-          else HttpServer.json(response, 200, chat.whole(JSON.parse(body).tools === undefined ? { text: everything } : step))
+          else
+            HttpServer.json(
+              response,
+              200,
+              chat.whole(JSON.parse(body).tools === undefined ? { text: everything } : step)
+            )
         })
         put("planted.txt", everything)
         const view = format === "text" ? ["-v"] : ["--format", "stream-json"]
-        const { code, stderr, stdout } = yield* program("chat", ...view, "--record", join(cwd, "cassette.jsonl"), "-q", "read planted.txt")
+        const { code, stderr, stdout } = yield* program(
+          "chat",
+          ...view,
+          "--record",
+          join(cwd, "cassette.jsonl"),
+          "-q",
+          "read planted.txt"
+        )
         assert.strictEqual(code, 0, stderr)
         assert.include(stdout, "That is all.")
         assert.isAtLeast(sent.length, 2)
@@ -111,21 +142,32 @@ describe("what the program keeps secret", () => {
         assert.deepStrictEqual(found(sent.join("\n")), [], "requests to the model")
         assert.deepStrictEqual(leaking(home, cwd), [], "files")
         const id = sessionIdOf(stderr)
-        for (const command of [["sessions", "list"], ["sessions", "export", "-"], ...id === "" ? [] : [["sessions", "show", id]]]) {
+        for (const command of [
+          ["sessions", "list"],
+          ["sessions", "export", "-"],
+          ...(id === "" ? [] : [["sessions", "show", id]])
+        ]) {
           const shown = yield* program(...command)
           assert.deepStrictEqual(found(shown.stdout + shown.stderr), [], command.join(" "))
         }
         assert.deepStrictEqual(leaking(home, cwd), [], "files after an export")
         // Every sink was written to, so that nothing is clean for being empty.
         const written = [...filesOf(home), ...filesOf(cwd)].join("\n")
-        for (const sink of ["hooks.log", "cassette.jsonl", "state.db", "/atof/", "/atif/"]) assert.include(written, sink)
-      }))
+        for (const sink of ["hooks.log", "cassette.jsonl", "state.db", "/atof/", "/atif/"])
+          assert.include(written, sink)
+      })
+    )
   }
 
   it.live("shows in no sink when the provider's refusal repeats it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, home, program } = yield* user((_, response) =>
-        HttpServer.json(response, 401, { error: { message: `Incorrect API key provided: ${held.settings}. ${encoded["base64, alone"]?.(held.settings)} ${held.environment}`, type: "invalid_request_error" } })
+        HttpServer.json(response, 401, {
+          error: {
+            message: `Incorrect API key provided: ${held.settings}. ${encoded["base64, alone"]?.(held.settings)} ${held.environment}`,
+            type: "invalid_request_error"
+          }
+        })
       )
       for (const view of [["-v"], ["-Q"], ["--format", "stream-json"]]) {
         const { code, stderr, stdout } = yield* program("chat", ...view, "-q", "hello")
@@ -134,5 +176,6 @@ describe("what the program keeps secret", () => {
         assert.deepStrictEqual(found(stdout + stderr), [], view.join(" "))
       }
       assert.deepStrictEqual(leaking(home, cwd), [])
-    }))
+    })
+  )
 })

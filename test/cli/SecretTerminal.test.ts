@@ -1,5 +1,6 @@
-// The interactive session of the real program on a real terminal: the model, tools, a plugin, children and processes in the background
-// repeat every value that the program holds; nothing of them is on the screen, in a request or in a file.
+// The interactive session of the real program on a real terminal: the model, tools, a plugin, children and processes in
+// the background repeat every value that the program holds; nothing of them is on the screen, in a request or in a
+// file.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { program } from "../support/hermes.ts"
@@ -27,7 +28,10 @@ const typed = "sk_live_uSeRtYpEd0123456789abcd"
 const settled = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1_000)))
 
 /** Values in a line; a sink that shows the beginnings of lines is to show values at its edge too. */
-const inLine = Object.values(encoded).map((encode) => encode(held("telegram"))).join(" ").replaceAll(/\s+/g, " ")
+const inLine = Object.values(encoded)
+  .map((encode) => encode(held("telegram")))
+  .join(" ")
+  .replaceAll(/\s+/g, " ")
 
 /** A plugin that prints in every way, when it is loaded and when its tool is called. */
 const plugin = (planted: (name: string) => string) => `
@@ -58,14 +62,24 @@ const parent: ReadonlyArray<WireTurn> = [
   { calls: [call("q1", "clarify", { question, choices: [inLine, `the other ${plantedText(0, 1)}`] })] },
   {
     calls: [
-      call("b1", "terminal", { command: `echo ${held("aws")} ${foreign("aws")} >/dev/null; cat planted/all.txt; while [ ! -e go ]; do sleep 0.05; done; cat planted/all.txt`, background: true, notify_on_complete: true, watch_patterns: [":"] }),
-      call("d1", "delegate_task", { goal: `look around for ${"x".repeat(230)} ${inLine}`, context: everything, background: true })
+      call("b1", "terminal", {
+        command: `echo ${held("aws")} ${foreign("aws")} >/dev/null; cat planted/all.txt; while [ ! -e go ]; do sleep 0.05; done; cat planted/all.txt`,
+        background: true,
+        notify_on_complete: true,
+        watch_patterns: [":"]
+      }),
+      call("d1", "delegate_task", {
+        goal: `look around for ${"x".repeat(230)} ${inLine}`,
+        context: everything,
+        background: true
+      })
     ]
   },
   { text: `I found this.\n${everything}\nThat is all.` }
 ]
 
-const said = ({ messages }: Asked): string => JSON.stringify(messages.findLast(({ role }) => role === "user")?.content ?? "")
+const said = ({ messages }: Asked): string =>
+  JSON.stringify(messages.findLast(({ role }) => role === "user")?.content ?? "")
 
 const turnOf = (asked: Asked, body: string): WireTurn => {
   if (body.includes("a title of three to seven words")) return { text: `Keys ${held("aws")} and ${foreign("aws")}` }
@@ -73,7 +87,13 @@ const turnOf = (asked: Asked, body: string): WireTurn => {
   if (last.includes("You work on your own")) {
     return asked.messages.some(({ role }) => role === "tool")
       ? { text: `The child saw:\n${everything}` }
-      : { calls: [call("c1", "terminal", { command: `echo ${held("aws")}; while [ ! -e go ]; do sleep 0.05; done; cat planted/all.txt` })] }
+      : {
+          calls: [
+            call("c1", "terminal", {
+              command: `echo ${held("aws")}; while [ ! -e go ]; do sleep 0.05; done; cat planted/all.txt`
+            })
+          ]
+        }
   }
   if (last.includes("[The background process") || last.includes("[Report of the background")) return { text: "Noted." }
   if (!last.includes("begin here")) return { text: `You said something. ${everything}` }
@@ -82,17 +102,32 @@ const turnOf = (asked: Asked, body: string): WireTurn => {
 
 describe.skipIf(launcher === undefined)("an interactive session", () => {
   it.live("shows no value that it holds: questions, tools, plugins, background work, titles", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       if (launcher === undefined) return
       const { cwd, hermes, home, leaks, put, search, searchFiles, sent } = yield* user({
         turnOf,
         plugin,
-        settings: ["display:", "  tool_progress: verbose", "  show_reasoning: true", "approvals:", "  mode: manual", "quick_commands:", "  deploy:", "    type: exec", `    command: ${JSON.stringify(`curl -H 'Authorization: Bearer ${foreign("github fine-grained")}' ${inLine}`)}`]
+        settings: [
+          "display:",
+          "  tool_progress: verbose",
+          "  show_reasoning: true",
+          "approvals:",
+          "  mode: manual",
+          "quick_commands:",
+          "  deploy:",
+          "    type: exec",
+          `    command: ${JSON.stringify(`curl -H 'Authorization: Bearer ${foreign("github fine-grained")}' ${inLine}`)}`
+        ]
       })
       put("planted/all.txt", everything)
       const launch = launcher
       const terminal = (...args: ReadonlyArray<string>) =>
-        open(launch, `cd ${quoted(cwd)}; exec ${[process.execPath, program, "chat", ...args].map(quoted).join(" ")}`, { NO_COLOR: "1", HERMES_HOME: home, HOME: cwd }, 400)
+        open(
+          launch,
+          `cd ${quoted(cwd)}; exec ${[process.execPath, program, "chat", ...args].map(quoted).join(" ")}`,
+          { NO_COLOR: "1", HERMES_HOME: home, HOME: cwd },
+          400
+        )
       const { exited, screen, type, until, written } = yield* terminal()
       yield* until("›")
       yield* type("begin here\r")
@@ -112,7 +147,14 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
       yield* until("exit 0")
       put("go", "")
       // Two reports: each is a message of its own, or is told with the other one.
-      yield* eventually("both are reported", Effect.sync(() => ["[Report of the background delegation", "exited with code 0"].every((report) => sent.some((body) => body.includes(report)))))
+      yield* eventually(
+        "both are reported",
+        Effect.sync(() =>
+          ["[Report of the background delegation", "exited with code 0"].every((report) =>
+            sent.some((body) => body.includes(report))
+          )
+        )
+      )
       yield* type("/tellall\r")
       yield* until("› /tellall")
       yield* type(`my own key is ${typed}\r`)
@@ -125,7 +167,18 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
       assert.strictEqual(yield* exited, 0, screen())
       const shown = drawn(written())
       // Every sink got its text, so that nothing is clean for being empty.
-      for (const sink of ["log at load", "error in a call", "stream in a call", "descriptor in a call", "nobody looks at this", "the hook broke", "May this run?", "Which of these", "look around"]) assert.include(shown, sink)
+      for (const sink of [
+        "log at load",
+        "error in a call",
+        "stream in a call",
+        "descriptor in a call",
+        "nobody looks at this",
+        "the hook broke",
+        "May this run?",
+        "Which of these",
+        "look around"
+      ])
+        assert.include(shown, sink)
       search("terminal", shown)
       search("requests", sent.map(withoutAnswers).join("\n"))
       searchFiles()
@@ -138,12 +191,17 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
       search("resumed", drawn(again.written()))
       assert.include(again.written(), "my own key is")
       assert.notInclude(again.written(), typed)
-      for (const command of [["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "export", "-"]]) {
+      for (const command of [
+        ["sessions", "list"],
+        ["sessions", "list", "--json"],
+        ["sessions", "export", "-"]
+      ]) {
         const { stderr, stdout } = yield* hermes(command)
         search(command.join(" "), stdout + stderr)
       }
       const titles = sent.filter((body) => body.includes("a title of three to seven words"))
       assert.strictEqual(titles.length, 1)
       assert.deepStrictEqual(leaks(), [])
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 })

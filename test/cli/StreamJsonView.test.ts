@@ -13,7 +13,10 @@ import { display } from "./display.ts"
 type Line = Record<string, unknown>
 
 const lines = (text: string): ReadonlyArray<Line> =>
-  text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line))
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
 
 const delta = (text: string): RunEvent => ({ _tag: "TextDelta", text })
 const step = (step: number): RunEvent => ({ _tag: "StepStarted", step })
@@ -28,9 +31,16 @@ const finished = (output: string, more: Partial<Extract<RunEvent, { _tag: "ToolF
   ...more
 })
 
-const ending: RunSummary = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), error: undefined }
+const ending: RunSummary = {
+  exitCode: 0,
+  sessionId: "s1",
+  text: "",
+  usage: Usage.zero,
+  cost: Cost.toSpent(Cost.nothing),
+  error: undefined
+}
 
-const project = Effect.fnUntraced(function*(
+const project = Effect.fnUntraced(function* (
   events: ReadonlyArray<RunEvent>,
   end: Partial<RunSummary> = {},
   live = true
@@ -47,7 +57,7 @@ const project = Effect.fnUntraced(function*(
 
 describe("StreamJsonView", () => {
   it.effect("what children do has lines of its own", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sessionId = SessionId.make("c1")
       const found = yield* project([
         { _tag: "SubagentStarted", subagentId: "sa-0", sessionId, goal: "count" },
@@ -77,10 +87,11 @@ describe("StreamJsonView", () => {
           duration_ms: 10
         }
       ])
-    }))
+    })
+  )
 
   it.effect("one object per line, each with its time", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const usage = { ...Usage.zero, inputTokens: 3, outputTokens: 4, cacheReadTokens: 5, cacheWriteTokens: 6 }
       const found = yield* project([step(1), started, finished("ok"), step(2), delta("Hi"), delta("\n there ")], {
         text: "Hi\n there ",
@@ -90,7 +101,15 @@ describe("StreamJsonView", () => {
       assert.deepStrictEqual(found, [
         { type: "system", timestamp: 0, subtype: "init", model: "m", session_id: "s1" },
         { type: "tool_use", timestamp: 250, name: "read_file", tool_call_id: "c1", input: { path: "a" } },
-        { type: "tool_result", timestamp: 250, name: "read_file", tool_call_id: "c1", output: "ok", duration_ms: 12, is_error: false },
+        {
+          type: "tool_result",
+          timestamp: 250,
+          name: "read_file",
+          tool_call_id: "c1",
+          output: "ok",
+          duration_ms: 12,
+          is_error: false
+        },
         { type: "text", timestamp: 250, text: "Hi" },
         { type: "text", timestamp: 250, text: "\n there " },
         {
@@ -106,72 +125,120 @@ describe("StreamJsonView", () => {
           duration_ms: 250
         }
       ])
-    }))
+    })
+  )
 
   it.effect("the deltas together are the text of the result, also over several steps", () =>
-    Effect.gen(function*() {
-      const found = yield* project([step(1), delta("Let me look."), started, finished("x"), step(2), delta("Red"), delta(".")], { text: "Red." })
+    Effect.gen(function* () {
+      const found = yield* project(
+        [step(1), delta("Let me look."), started, finished("x"), step(2), delta("Red"), delta(".")],
+        { text: "Red." }
+      )
       const deltas = found.filter(({ type }) => type === "text").map(({ text }) => text)
       assert.strictEqual(deltas.join(""), "Let me look.\n\nRed.")
       assert.strictEqual(found.at(-1)?.["text"], deltas.join(""))
-    }))
+    })
+  )
 
   it.effect("so they are when the final text is another one than the model's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const found = yield* project([step(1), delta("secret")], { text: "[removed]" }, false)
-      assert.deepStrictEqual(found.filter(({ type }) => type === "text").map(({ text }) => text), ["[removed]"])
+      assert.deepStrictEqual(
+        found.filter(({ type }) => type === "text").map(({ text }) => text),
+        ["[removed]"]
+      )
       assert.strictEqual(found.at(-1)?.["text"], "[removed]")
-    }))
+    })
+  )
 
   it.effect("the result of a tool is cut at 5000 characters, never inside of one", () =>
-    Effect.gen(function*() {
-      const found = yield* project([started, ...["x".repeat(5000), "x".repeat(5001), `${"x".repeat(4999)}😀`].map((output) => finished(output))])
-      const outputs = found.flatMap(({ output, type }) => type === "tool_result" ? [String(output)] : [])
+    Effect.gen(function* () {
+      const found = yield* project([
+        started,
+        ...["x".repeat(5000), "x".repeat(5001), `${"x".repeat(4999)}😀`].map((output) => finished(output))
+      ])
+      const outputs = found.flatMap(({ output, type }) => (type === "tool_result" ? [String(output)] : []))
       assert.deepStrictEqual(outputs, ["x".repeat(5000), `${"x".repeat(5000)}…`, `${"x".repeat(4999)}…`])
-    }))
+    })
+  )
 
   it.effect("a call that never ran has a use without input", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const found = yield* project([finished("blocked", { status: "blocked" })])
-      assert.deepStrictEqual(found.slice(1, 3).map(({ timestamp: _, ...line }) => line), [
-        { type: "tool_use", name: "read_file", tool_call_id: "c1" },
-        { type: "tool_result", name: "read_file", tool_call_id: "c1", output: "blocked", duration_ms: 12, is_error: true }
-      ])
-    }))
+      assert.deepStrictEqual(
+        found.slice(1, 3).map(({ timestamp: _, ...line }) => line),
+        [
+          { type: "tool_use", name: "read_file", tool_call_id: "c1" },
+          {
+            type: "tool_result",
+            name: "read_file",
+            tool_call_id: "c1",
+            output: "blocked",
+            duration_ms: 12,
+            is_error: true
+          }
+        ]
+      )
+    })
+  )
 
-  it.effect("text that is taken back is replaced by the whole text so far, and the result has the final text once", () =>
-    Effect.gen(function*() {
-      const replaced = (stepId: number, text: string): RunEvent => ({ _tag: "TextReplaced", stepId, text })
-      const told = (found: ReadonlyArray<Line>) =>
-        found.slice(1).flatMap(({ step_id, text, type }) => type === "text" || type === "text_replaced" || type === "result" ? [[type, step_id, text]] : [])
-      const steps = [step(1), delta("Let me look."), started, finished("x"), step(2), delta("It is "), delta("red.")]
-      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "It is [removed]."), delta(" Bye.")], { text: "It is [removed]. Bye." })).slice(3), [
-        ["text_replaced", 2, "Let me look.\n\nIt is [removed]."],
-        ["text", undefined, " Bye."],
-        ["result", undefined, "Let me look.\n\nIt is [removed]. Bye."]
-      ])
-      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "")])).slice(3), [
-        ["text_replaced", 2, "Let me look."],
-        ["result", undefined, "Let me look."]
-      ])
-      // An answer of two steps, replaced as one.
-      assert.deepStrictEqual(told(yield* project([step(1), delta("one "), step(2), delta("two"), replaced(1, "three")], { text: "three" })).slice(2), [
-        ["text_replaced", 1, "three"],
-        ["result", undefined, "three"]
-      ])
-      // Where deltas are held back nothing is taken back.
-      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "No.")], { text: "No." }, false)), [["text", undefined, "No."], ["result", undefined, "No."]])
-    }))
+  it.effect(
+    "text that is taken back is replaced by the whole text so far, and the result has the final text once",
+    () =>
+      Effect.gen(function* () {
+        const replaced = (stepId: number, text: string): RunEvent => ({ _tag: "TextReplaced", stepId, text })
+        const told = (found: ReadonlyArray<Line>) =>
+          found
+            .slice(1)
+            .flatMap(({ step_id, text, type }) =>
+              type === "text" || type === "text_replaced" || type === "result" ? [[type, step_id, text]] : []
+            )
+        const steps = [step(1), delta("Let me look."), started, finished("x"), step(2), delta("It is "), delta("red.")]
+        assert.deepStrictEqual(
+          told(
+            yield* project([...steps, replaced(2, "It is [removed]."), delta(" Bye.")], {
+              text: "It is [removed]. Bye."
+            })
+          ).slice(3),
+          [
+            ["text_replaced", 2, "Let me look.\n\nIt is [removed]."],
+            ["text", undefined, " Bye."],
+            ["result", undefined, "Let me look.\n\nIt is [removed]. Bye."]
+          ]
+        )
+        assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "")])).slice(3), [
+          ["text_replaced", 2, "Let me look."],
+          ["result", undefined, "Let me look."]
+        ])
+        // An answer of two steps, replaced as one.
+        assert.deepStrictEqual(
+          told(
+            yield* project([step(1), delta("one "), step(2), delta("two"), replaced(1, "three")], { text: "three" })
+          ).slice(2),
+          [
+            ["text_replaced", 1, "three"],
+            ["result", undefined, "three"]
+          ]
+        )
+        // Where deltas are held back nothing is taken back.
+        assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "No.")], { text: "No." }, false)), [
+          ["text", undefined, "No."],
+          ["result", undefined, "No."]
+        ])
+      })
+  )
 
   it.effect("an answer of several steps is in the result once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const found = yield* project([step(1), delta("one "), step(2), delta("two")], { text: "one two" })
       assert.deepInclude(found.at(-1), { text: "one \n\ntwo" })
-    }))
+    })
+  )
 
   it.effect("a run that was cut has a result with what there is, and why", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const found = yield* project([step(1), delta("Half a")], { exitCode: 130, error: "interrupted" })
       assert.deepInclude(found.at(-1), { exit_code: 130, text: "Half a", error: "interrupted" })
-    }))
+    })
+  )
 })

@@ -14,7 +14,7 @@ it("a tool is told in its first sentence, and what a list follows ends like one"
 
 describe("hermes tools", () => {
   it.live("disable keeps a toolset from runs, enable gives it back, and brings one that was not chosen", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { hermes, home, keep } = yield* machine
       keep("config.yaml", "toolsets: [file, todo]\n")
       const file = join(home, "config.yaml")
@@ -23,22 +23,33 @@ describe("hermes tools", () => {
       assert.include(stdout, "+ file: 4 of 4 tools\n")
       assert.include(stdout, "- todo: 0 of 1 tools\n")
       yield* hermes(["tools", "enable", "todo", "terminal"])
-      assert.strictEqual(readFileSync(file, "utf8").replaceAll(/\s+/g, " ").trim(), "toolsets: - file - todo - terminal")
-    }))
+      assert.strictEqual(
+        readFileSync(file, "utf8").replaceAll(/\s+/g, " ").trim(),
+        "toolsets: - file - todo - terminal"
+      )
+    })
+  )
 
   it.live("a platform has its own list; what can not be done is one line, and changes nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { hermes, home } = yield* machine
-      for (const args of [["disable", "webb"], ["disable", "web", "--platform", "cron"]]) {
+      for (const args of [
+        ["disable", "webb"],
+        ["disable", "web", "--platform", "cron"]
+      ]) {
         const { code, stderr } = yield* hermes(["tools", ...args])
         assert.strictEqual(code, 2)
         assert.match(stderr, /^Error: [^\n]+\n$/)
       }
       assert.isFalse(existsSync(join(home, "config.yaml")))
       yield* hermes(["tools", "enable", "kanban", "--platform", "cron"])
-      assert.match(readFileSync(join(home, "config.yaml"), "utf8"), /^platform_toolsets:\n {2}cron:\n {4}- hermes-cli\n {4}- kanban\n$/)
+      assert.match(
+        readFileSync(join(home, "config.yaml"), "utf8"),
+        /^platform_toolsets:\n {2}cron:\n {4}- hermes-cli\n {4}- kanban\n$/
+      )
       yield* hermes(["tools", "disable", "web"])
       const { code, stderr } = yield* hermes(["tools", "enable", "web", "--platform", "cron"])
       assert.deepStrictEqual([code, stderr], [2, "Error: web is disabled for all: enable it without --platform\n"])
-    }))
+    })
+  )
 })

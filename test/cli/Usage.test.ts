@@ -9,10 +9,10 @@ describe("a command line that can not be used", () => {
     [["--toolset", "x"], "unknown flag --toolset: did you mean --toolsets?"],
     [["--xyzzy"], "unknown flag --xyzzy: run `hermes --help` for those that there are"],
     [["-q", "hi", "chat"], "--query belongs behind the command: hermes chat --query …"],
-    [["chat", "hello"], "Unknown command \"hello\". To send it as a prompt: hermes -q \"hello\""],
-    [["chat", "--max-turns", "many"], "--max-turns \"many\" is invalid: expected a whole number"],
-    [["chat", "--run-budget", "long"], "--run-budget \"long\" is invalid: expected a number of seconds"],
-    [["chat", "--format", "xml"], "--format \"xml\" is invalid: expected \"text\" | \"stream-json\""],
+    [["chat", "hello"], 'Unknown command "hello". To send it as a prompt: hermes -q "hello"'],
+    [["chat", "--max-turns", "many"], '--max-turns "many" is invalid: expected a whole number'],
+    [["chat", "--run-budget", "long"], '--run-budget "long" is invalid: expected a number of seconds'],
+    [["chat", "--format", "xml"], '--format "xml" is invalid: expected "text" | "stream-json"'],
     [["chat", "-m"], "--model needs a value: NAME"],
     [["chat", "-q"], "--query needs a value: TEXT"],
     [["config", "get"], "<key> is missing: run `hermes config get --help`"],
@@ -29,50 +29,60 @@ describe("a command line that can not be used", () => {
   ]
   for (const [argv, line] of cases) {
     it.effect(["hermes", ...argv].join(" "), () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         assert.deepStrictEqual(yield* cli(...argv), { code: 2, stdout: "", stderr: `Error: ${line}\n` })
-      }))
+      })
+    )
   }
 
   it.effect("an unknown command is three short lines where there is a likely correction, else one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.deepStrictEqual(yield* cli("chta"), {
         code: 2,
         stdout: "",
-        stderr: "Error: unknown command \"chta\" of hermes\nDid you mean chat?\nHelp: hermes --help\n"
+        stderr: 'Error: unknown command "chta" of hermes\nDid you mean chat?\nHelp: hermes --help\n'
       })
       assert.deepStrictEqual(yield* cli("config", "gte"), {
         code: 2,
         stdout: "",
-        stderr: "Error: unknown command \"gte\" of hermes config\nDid you mean get?\nHelp: hermes config --help\n"
+        stderr: 'Error: unknown command "gte" of hermes config\nDid you mean get?\nHelp: hermes config --help\n'
       })
       assert.deepStrictEqual(yield* cli("xyzzy"), {
         code: 2,
         stdout: "",
-        stderr: "Error: Unknown command \"xyzzy\". To send it as a prompt: hermes -q \"xyzzy\"\n"
+        stderr: 'Error: Unknown command "xyzzy". To send it as a prompt: hermes -q "xyzzy"\n'
       })
-    }))
+    })
+  )
 })
 
 describe("a command line that asks for words", () => {
   it.effect("help and version are on stdout, with code 0", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const argv of [["--version"], ["-V"], ["chat", "--version"]]) {
         assert.deepStrictEqual(yield* cli(...argv), { code: 0, stdout: "hermes 0.1.0\n", stderr: "" })
       }
       const help = yield* cli("chat", "--help")
       assert.strictEqual(help.code, 0)
-      for (const flag of ["--query, -q TEXT", "--quiet, -Q", "--format", "--resume, -r SESSION", "--ignore-user-config"]) {
+      for (const flag of [
+        "--query, -q TEXT",
+        "--quiet, -Q",
+        "--format",
+        "--resume, -r SESSION",
+        "--ignore-user-config"
+      ]) {
         assert.include(help.stdout, flag)
       }
       assert.strictEqual(help.stderr, "")
-    }))
+    })
+  )
 
   it.effect("a shell's completions name every command", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const shell of ["bash", "zsh", "fish"]) {
         const { code } = yield* cli("--completions", shell)
         assert.strictEqual(code, 0)
       }
-    }))
+    })
+  )
 })

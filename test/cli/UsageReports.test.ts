@@ -9,14 +9,28 @@ import { launcher, open } from "../support/pseudoTerminal.ts"
 /** A model with a cache, that says one thing; with `status` it refuses, and without an answer it hangs. */
 const model = (how: { readonly status?: number; readonly hangs?: boolean } = {}) =>
   HttpServer.make(({ url }, response) => {
-    if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
+    if (!url.endsWith("/chat/completions"))
+      return void HttpServer.json(response, 404, { error: { message: "not here" } })
     if (how.status !== undefined) return void HttpServer.json(response, how.status, { error: { message: "no" } })
     if (how.hangs === true) return
-    response.writeHead(200, { "content-type": "text/event-stream" }).end(HttpServer.sse(
-      { id: "x", model: "m", choices: [{ index: 0, delta: { role: "assistant", content: "hello" }, finish_reason: "stop" }] },
-      { id: "x", model: "m", choices: [], usage: { prompt_tokens: 1000, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 750 } } },
-      "[DONE]"
-    ))
+    response
+      .writeHead(200, { "content-type": "text/event-stream" })
+      .end(
+        HttpServer.sse(
+          {
+            id: "x",
+            model: "m",
+            choices: [{ index: 0, delta: { role: "assistant", content: "hello" }, finish_reason: "stop" }]
+          },
+          {
+            id: "x",
+            model: "m",
+            choices: [],
+            usage: { prompt_tokens: 1000, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 750 } }
+          },
+          "[DONE]"
+        )
+      )
   })
 
 const config = (url: string) =>
@@ -24,14 +38,22 @@ const config = (url: string) =>
 
 describe("--usage-file", () => {
   it.live("has the tokens and the cost of a run, readable by its owner alone", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, keep } = yield* machine
       keep("config.yaml", config((yield* model()).url))
       const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "hi", "--usage-file", "usage.json"])
       assert.deepStrictEqual([code, stdout], [0, "hello\n"], stderr)
       const counts = {
-        input_tokens: 250, output_tokens: 20, cache_read_tokens: 750, cache_write_tokens: 0, reasoning_tokens: 0, total_tokens: 1020,
-        estimated_cost_usd: null, cost_status: "unknown", cost_source: "none", api_calls: 1
+        input_tokens: 250,
+        output_tokens: 20,
+        cache_read_tokens: 750,
+        cache_write_tokens: 0,
+        reasoning_tokens: 0,
+        total_tokens: 1020,
+        estimated_cost_usd: null,
+        cost_status: "unknown",
+        cost_source: "none",
+        api_calls: 1
       }
       assert.deepStrictEqual(JSON.parse(readFileSync(at("usage.json"), "utf8")), {
         ...counts,
@@ -49,16 +71,23 @@ describe("--usage-file", () => {
         total_including_auxiliary: counts
       })
       assert.strictEqual(statSync(at("usage.json")).mode & 0o777, 0o600)
-    }))
+    })
+  )
 
   it.live("is written when the run fails and when it is interrupted, with the reason", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, keep } = yield* machine
       keep("config.yaml", config((yield* model({ status: 401 })).url))
       const failed = yield* hermes(["-Q", "-q", "hi", "--usage-file", "failed.json"])
       assert.strictEqual(failed.code, 1)
       const report = JSON.parse(readFileSync(at("failed.json"), "utf8"))
-      assert.deepInclude(report, { completed: false, failed: true, interrupted: false, turn_exit_reason: "failed", session_id: sessionIdOf(failed.stderr) })
+      assert.deepInclude(report, {
+        completed: false,
+        failed: true,
+        interrupted: false,
+        turn_exit_reason: "failed",
+        session_id: sessionIdOf(failed.stderr)
+      })
       assert.include(failed.stderr, report.failure)
 
       keep("config.yaml", config((yield* model({ hangs: true })).url))
@@ -66,20 +95,29 @@ describe("--usage-file", () => {
         onError: onceSaid("session_id:", (child) => child.kill("SIGINT"))
       })
       assert.strictEqual(stopped.code, 130)
-      assert.deepInclude(JSON.parse(readFileSync(at("stopped.json"), "utf8")), { completed: false, failed: false, interrupted: true })
-    }))
+      assert.deepInclude(JSON.parse(readFileSync(at("stopped.json"), "utf8")), {
+        completed: false,
+        failed: false,
+        interrupted: true
+      })
+    })
+  )
 
   it.live("that cannot be written is a warning and leaves the exit code", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { at, hermes, keep } = yield* machine
       keep("config.yaml", config((yield* model()).url))
       const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "hi", "--usage-file", "/nowhere/at/all.json"])
       assert.deepStrictEqual([code, stdout], [0, "hello\n"])
       assert.match(stderr, /\nWarning: --usage-file \/nowhere\/at\/all\.json cannot be written: [^\n]+\n$/)
       const without = yield* hermes(["--usage-file", "x.json"])
-      assert.deepInclude(without, { code: 2, stderr: "Error: --usage-file needs a prompt: add -q TEXT or --query-file PATH\n" })
+      assert.deepInclude(without, {
+        code: 2,
+        stderr: "Error: --usage-file needs a prompt: add -q TEXT or --query-file PATH\n"
+      })
       assert.isFalse(existsSync(at("x.json")))
-    }))
+    })
+  )
 })
 
 describe("/context and /usage", () => {
@@ -87,10 +125,13 @@ describe("/context and /usage", () => {
   const launch = launcher
 
   it.live("say what fills the window and how much of the prompts came from the cache", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, home, keep } = yield* machine
       keep("config.yaml", config((yield* model()).url))
-      const terminal = yield* open(launch, `cd ${cwd} && exec ${process.execPath} ${program} -t file`, { HERMES_HOME: home, NO_COLOR: "1" })
+      const terminal = yield* open(launch, `cd ${cwd} && exec ${process.execPath} ${program} -t file`, {
+        HERMES_HOME: home,
+        NO_COLOR: "1"
+      })
       yield* terminal.until("›")
       yield* terminal.type(`tell me about ${"zebras ".repeat(9)}\r`)
       yield* terminal.until("hello")
@@ -110,5 +151,6 @@ describe("/context and /usage", () => {
       assert.match(terminal.screen(), /\nContext +about [\d.]+k of 100\.0k tokens \(\d\.\d%\)\nDuration/)
       yield* terminal.type("/quit\r")
       assert.strictEqual(yield* terminal.exited, 0)
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 })

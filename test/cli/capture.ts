@@ -41,12 +41,16 @@ export const capture = (): Captured => {
 
 /** Runs a command line that needs no runtime. */
 export const cli = (...argv: ReadonlyArray<string>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { output, stderr, stdout } = capture()
-    const code = yield* execute(argv).pipe(Effect.provide(Layer.mergeAll(
-      NodeServices.layer,
-      Layer.succeed(Output, output),
-      Layer.succeed(Program, { layer: () => Layer.effectContext(Effect.die("no runtime is wanted here")) })
-    )))
+    const code = yield* execute(argv).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          NodeServices.layer,
+          Layer.succeed(Output, output),
+          Layer.succeed(Program, { layer: () => Layer.effectContext(Effect.die("no runtime is wanted here")) })
+        )
+      )
+    )
     return { code, stdout: stdout(), stderr: stderr() }
   })

@@ -8,22 +8,47 @@ import * as Width from "../../src/cli/render/Width.ts"
 import { prop } from "../support/property.ts"
 
 const names = (input: string): ReadonlyArray<string> =>
-  Keys.make().push(input).map((key) => key._tag === "Key" ? key.name : `${key._tag}:${key.text}`)
+  Keys.make()
+    .push(input)
+    .map((key) => (key._tag === "Key" ? key.name : `${key._tag}:${key.text}`))
 
 describe("Keys", () => {
   it("knows characters, control keys and keys with Alt", () => {
     assert.deepStrictEqual(names("aé漢\r\n\t\u007f\b\u0003\u001bf\u001b\r\u001b\u007f"), [
-      "Text:aé漢", "enter", "ctrl-j", "tab", "backspace", "ctrl-h", "ctrl-c", "alt-f", "alt-enter", "alt-backspace"
+      "Text:aé漢",
+      "enter",
+      "ctrl-j",
+      "tab",
+      "backspace",
+      "ctrl-h",
+      "ctrl-c",
+      "alt-f",
+      "alt-enter",
+      "alt-backspace"
     ])
   })
 
   it("knows the sequences of different terminals by one name", () => {
-    assert.deepStrictEqual(names("\u001b[A\u001bOA\u001b[H\u001b[1~\u001b[7~\u001bOH"), ["up", "up", "home", "home", "home", "home"])
+    assert.deepStrictEqual(names("\u001b[A\u001bOA\u001b[H\u001b[1~\u001b[7~\u001bOH"), [
+      "up",
+      "up",
+      "home",
+      "home",
+      "home",
+      "home"
+    ])
     assert.deepStrictEqual(names("\u001b[3~\u001b[3;5~\u001b[3^\u001b[1;5D\u001b[1;3C"), [
-      "delete", "ctrl-delete", "ctrl-delete", "ctrl-left", "alt-right"
+      "delete",
+      "ctrl-delete",
+      "ctrl-delete",
+      "ctrl-left",
+      "alt-right"
     ])
     assert.deepStrictEqual(names("\u001b[13;2u\u001b[27;2;13~\u001b[13;5u\u001b[99;5u"), [
-      "shift-enter", "shift-enter", "ctrl-enter", "ctrl-c"
+      "shift-enter",
+      "shift-enter",
+      "ctrl-enter",
+      "ctrl-c"
     ])
   })
 
@@ -36,22 +61,46 @@ describe("Keys", () => {
   })
 
   const inputs = Arbitrary.map(
-    Arbitrary.array(Arbitrary.schema(Schema.Literals([
-      "a", "漢", "\r", "\u001b", "\u001b[A", "\u001b[1;5D", "\u001b[200~", "\u001b[201~", "x\ry", "\u001bf", "\u0003", "\u001b[13;2u", "[", "O"
-    ])), { maxLength: 12 }),
+    Arbitrary.array(
+      Arbitrary.schema(
+        Schema.Literals([
+          "a",
+          "漢",
+          "\r",
+          "\u001b",
+          "\u001b[A",
+          "\u001b[1;5D",
+          "\u001b[200~",
+          "\u001b[201~",
+          "x\ry",
+          "\u001bf",
+          "\u0003",
+          "\u001b[13;2u",
+          "[",
+          "O"
+        ])
+      ),
+      { maxLength: 12 }
+    ),
     (parts) => parts.join("")
   )
 
   prop("are the same in whatever pieces they come", [inputs], ([input]) => {
     const joined = (keys: ReadonlyArray<Keys.Key>): string =>
-      keys.map((key) => key._tag === "Key" ? `<${key.name}>` : key._tag === "Paste" ? `[${key.text}]` : key.text).join("")
+      keys
+        .map((key) => (key._tag === "Key" ? `<${key.name}>` : key._tag === "Paste" ? `[${key.text}]` : key.text))
+        .join("")
     const decoder = Keys.make()
     const pieces = Array.from(input, (char) => decoder.push(char)).flat()
     assert.strictEqual(joined(pieces), joined(Keys.make().push(input)))
   })
 })
 
-const typed = (input: string, from: Editor.State = Editor.empty, history: ReadonlyArray<string> = []): Editor.KeyResult => {
+const typed = (
+  input: string,
+  from: Editor.State = Editor.empty,
+  history: ReadonlyArray<string> = []
+): Editor.KeyResult => {
   let state = from
   let action: Editor.Action = { _tag: "None" }
   for (const key of Keys.make().push(input)) {
@@ -63,7 +112,8 @@ const typed = (input: string, from: Editor.State = Editor.empty, history: Readon
 }
 
 /** The text with the cursor in it. */
-const shown = ({ state: { cursor, text } }: Editor.KeyResult): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`
+const shown = ({ state: { cursor, text } }: Editor.KeyResult): string =>
+  `${text.slice(0, cursor)}|${text.slice(cursor)}`
 
 const left = "\u001b[D"
 const up = "\u001b[A"
@@ -112,9 +162,10 @@ describe("Editor", () => {
   })
 
   it("asks for what is not about text", () => {
-    assert.deepStrictEqual(["\u0003", "\u0004", "\u001a", "\u000c", "\t"].map((input) => typed(input).action._tag), [
-      "Interrupt", "Leave", "Suspend", "ClearScreen", "Complete"
-    ])
+    assert.deepStrictEqual(
+      ["\u0003", "\u0004", "\u001a", "\u000c", "\t"].map((input) => typed(input).action._tag),
+      ["Interrupt", "Leave", "Suspend", "ClearScreen", "Complete"]
+    )
     assert.strictEqual(typed(`ab${left}\u0004`).state.text, "a")
   })
 
@@ -128,10 +179,36 @@ describe("Editor", () => {
     assert.strictEqual(shown(typed(down, Editor.empty, history)), "|")
   })
 
-  const keys = Arbitrary.array(Arbitrary.schema(Schema.Literals([
-    "a", "漢 ", "👨‍👩‍👧", "e\u0301", "\n", "\u0001", "\u0005", left, "\u001b[C", up, down, "\u007f", "\u001b[3~", "\u0017", "\u0015",
-    "\u000b", "\u0019", "\u001bb", "\u001bf", "\u0014", "\u0010", "\u000e", "\u001b[200~x\ry\u001b[201~"
-  ])), { maxLength: 30 })
+  const keys = Arbitrary.array(
+    Arbitrary.schema(
+      Schema.Literals([
+        "a",
+        "漢 ",
+        "👨‍👩‍👧",
+        "e\u0301",
+        "\n",
+        "\u0001",
+        "\u0005",
+        left,
+        "\u001b[C",
+        up,
+        down,
+        "\u007f",
+        "\u001b[3~",
+        "\u0017",
+        "\u0015",
+        "\u000b",
+        "\u0019",
+        "\u001bb",
+        "\u001bf",
+        "\u0014",
+        "\u0010",
+        "\u000e",
+        "\u001b[200~x\ry\u001b[201~"
+      ])
+    ),
+    { maxLength: 30 }
+  )
 
   prop("the cursor never stands inside of a character", [keys], ([keys]) => {
     const { state } = typed(keys.join(""), Editor.empty, ["old", "é\nb"])
@@ -152,6 +229,9 @@ describe("Editor", () => {
     for (const line of lines) assert.isBelow(Width.measure(line), size.columns)
     const line = lines[cursor?.row ?? -1] ?? ""
     const before = Width.split(line, cursor?.column ?? 0)[0].slice(2)
-    assert.isTrue(state.text.slice(0, state.cursor).endsWith(before), JSON.stringify([state.text, state.cursor, before]))
+    assert.isTrue(
+      state.text.slice(0, state.cursor).endsWith(before),
+      JSON.stringify([state.text, state.cursor, before])
+    )
   })
 })

@@ -11,29 +11,61 @@ import * as Usage from "../../src/domain/Usage.ts"
 import type { HostEvent, Turn } from "../../src/host/HostEvent.ts"
 
 const sessionId = SessionId.make("s")
-const turn: Turn = { id: 1, message: { id: "m1", origin: "client", prompt: "x", shown: "x" }, sessionId, startedAt: 0, isStopping: false, isRewritten: false }
+const turn: Turn = {
+  id: 1,
+  message: { id: "m1", origin: "client", prompt: "x", shown: "x" },
+  sessionId,
+  startedAt: 0,
+  isStopping: false,
+  isRewritten: false
+}
 const ended = (text: string, changes: Partial<Turn> = {}): HostEvent => ({
   _tag: "TurnEnded",
   turn: { ...turn, ...changes },
-  exit: Exit.succeed({ _tag: "RunFinished", sessionId, turnId: TurnId.make("t"), exit: "text_response", text, steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing) })
+  exit: Exit.succeed({
+    _tag: "RunFinished",
+    sessionId,
+    turnId: TurnId.make("t"),
+    exit: "text_response",
+    text,
+    steps: 1,
+    provider: "p",
+    model: "m",
+    usage: Usage.zero,
+    cost: Cost.toSpent(Cost.nothing)
+  })
 })
 const asked: HostEvent = {
   _tag: "QuestionAsked",
-  question: { _tag: "Clarification", id: "q1", turn: 1, askedAt: 0, question: { question: "Which colour?", choices: [], multiple: false } }
+  question: {
+    _tag: "Clarification",
+    id: "q1",
+    turn: 1,
+    askedAt: 0,
+    question: { question: "Which colour?", choices: [], multiple: false }
+  }
 }
 
-const world = (options: Partial<Notifications.NotifyOptions>, body: (notifications: Notifications.Notifications, written: () => string) => Effect.Effect<void>) =>
-  Effect.scoped(Effect.gen(function*() {
-    let written = ""
-    const notifications = yield* Notifications.make({ method: "osc9", after: Duration.seconds(10), title: undefined, ...options }, (text) => {
-      written += text
+const world = (
+  options: Partial<Notifications.NotifyOptions>,
+  body: (notifications: Notifications.Notifications, written: () => string) => Effect.Effect<void>
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      let written = ""
+      const notifications = yield* Notifications.make(
+        { method: "osc9", after: Duration.seconds(10), title: undefined, ...options },
+        (text) => {
+          written += text
+        }
+      )
+      yield* body(notifications, () => {
+        const text = written
+        written = ""
+        return text
+      })
     })
-    yield* body(notifications, () => {
-      const text = written
-      written = ""
-      return text
-    })
-  }))
+  )
 
 describe("Notifications", () => {
   it.effect("tell of a turn that took long, and of none that was short or stopped", () =>
@@ -46,11 +78,13 @@ describe("Notifications", () => {
         assert.strictEqual(written(), "\u001b]9;hermes: Done.\u0007")
         follow(ended("x", { isStopping: true }), 60_000)
         assert.strictEqual(written(), "")
-      })))
+      })
+    )
+  )
 
   it.effect("tell of a question that waits, once, and of none that was answered in time", () =>
     world({ method: "osc777" }, ({ follow }, written) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         follow(asked, 0)
         yield* TestClock.adjust("9 seconds")
         assert.strictEqual(written(), "")
@@ -62,10 +96,12 @@ describe("Notifications", () => {
         follow({ _tag: "QuestionClosed", id: "q1", answer: undefined }, 72_000)
         yield* TestClock.adjust("60 seconds")
         assert.strictEqual(written(), "")
-      })))
+      })
+    )
+  )
 
   it.effect("name what the session is at in the title, and give the title back", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let all = ""
       yield* world({ method: "bell", title: "project · hermes" }, ({ follow }, written) =>
         Effect.sync(() => {
@@ -75,15 +111,20 @@ describe("Notifications", () => {
           follow({ _tag: "QuestionClosed", id: "q1", answer: undefined }, 0)
           follow(ended("x"), 20_000)
           all = written()
-        }))
-      assert.strictEqual(all, [
-        "\u001b]2;working: project · hermes\u0007",
-        "\u001b]2;waiting for you: project · hermes\u0007",
-        "\u001b]2;working: project · hermes\u0007",
-        "\u001b]2;project · hermes\u0007",
-        "\u0007"
-      ].join(""))
-    }))
+        })
+      )
+      assert.strictEqual(
+        all,
+        [
+          "\u001b]2;working: project · hermes\u0007",
+          "\u001b]2;waiting for you: project · hermes\u0007",
+          "\u001b]2;working: project · hermes\u0007",
+          "\u001b]2;project · hermes\u0007",
+          "\u0007"
+        ].join("")
+      )
+    })
+  )
 
   it("hostile text ends no sequence", () => {
     const said = Notifications.makeSequence("osc777", "a\u0007\u001b]2;x\u001b\\;b\n".concat("z".repeat(500)))

@@ -6,11 +6,12 @@ import { session } from "../support/interactiveSession.ts"
 describe("a plan", () => {
   it.effect("is approved with the mode to go on in, kept being made by other words, or left alone", () =>
     session({ mode: "plan", status: { compactAt: 0.5, home: undefined } }, ({ later, model, type, until }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* until("fake-1 · plan")
         yield* type("hello\r")
         const asked = yield* until("❯ Approve, go on in ask")
-        for (const row of ["Approve, go on in edits", "Approve, go on in auto", "Keep planning"]) assert.include(asked, row)
+        for (const row of ["Approve, go on in edits", "Approve, go on in auto", "Keep planning"])
+          assert.include(asked, row)
         assert.include(JSON.stringify(model.asked.at(-1)?.messages), "Plan mode: read only")
         // Words are the next message.
         yield* type("smaller steps")
@@ -30,5 +31,7 @@ describe("a plan", () => {
         yield* until("fake-1 · edits")
         yield* until("You said: The plan is approved. Carry it out now.")
         assert.notInclude(JSON.stringify(model.asked.at(-1)?.messages), "Plan mode: read only")
-      })))
+      })
+    )
+  )
 })

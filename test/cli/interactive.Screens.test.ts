@@ -1,4 +1,5 @@
-// The screen at several widths, compared with recorded ones (HERMES_TEST_RECORD=1 records them anew), and Ctrl+C and Esc at every state.
+// The screen at several widths, compared with recorded ones (HERMES_TEST_RECORD=1 records them anew), and Ctrl+C and
+// Esc at every state.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -15,56 +16,60 @@ const ctrlR = "\u0012"
 const folder = fileURLToPath(new URL("screens/", import.meta.url))
 
 /** Code is not broken by the program, so that it can be copied. */
-const isCode = (line: string): boolean => line.includes("{ \"name\"")
+const isCode = (line: string): boolean => line.includes('{ "name"')
 
 describe("the screen", () => {
   it.effect.each([20, 40, 60, 80, 140])("with %i columns is the recorded one", (columns) =>
-    session({
-      columns,
-      display: { finalResponseMarkdown: "render" },
-      status: { compactAt: undefined, home: undefined }
-    }, ({ later, screen, type, until }) =>
-      Effect.gen(function*() {
-        yield* type("show markdown with a message of several words that has to be wrapped\r")
-        yield* until("That is all.")
-        yield* type("use tools\r")
-        yield* until("Both slept well.")
-        yield* type("!printf 'one line\\nand another line of output that is rather long'\r")
-        yield* until("exit 0")
-        yield* type("/mode edits\r")
-        yield* until("Mode: edits")
-        yield* type("wipe the table\r")
-        yield* later("4 Deny")
-        yield* type("not to")
-        yield* later("› not to")
-        // The status is read once in a while.
-        yield* later("1 waiting")
-        const asked = screen()
-        yield* type("\r")
-        yield* until("Both slept well.", 2)
-        yield* type("fail\r")
-        yield* until("Error:")
-        yield* type("/unknwon\r")
-        yield* until("Unknown command")
-        yield* type("/st")
-        yield* until("❯ /status")
-        const listed = screen()
-        yield* type(esc)
-        yield* type(`\u0015${ctrlO}`)
-        yield* until("↑↓")
-        const shown = [asked, "═".repeat(20), listed.slice(listed.indexOf("fail")), "═".repeat(20), screen()].join("\n")
-        for (const line of shown.split("\n")) if (!isCode(line)) assert.isAtMost(Width.measure(line), columns, line)
-        const file = `${folder}${columns}.txt`
-        if (process.env["HERMES_TEST_RECORD"] === "1") {
-          mkdirSync(folder, { recursive: true })
-          writeFileSync(file, `${shown}\n`)
-        }
-        assert.strictEqual(`${shown}\n`, readFileSync(file, "utf8"))
-      })))
+    session(
+      { columns, display: { finalResponseMarkdown: "render" }, status: { compactAt: undefined, home: undefined } },
+      ({ later, screen, type, until }) =>
+        Effect.gen(function* () {
+          yield* type("show markdown with a message of several words that has to be wrapped\r")
+          yield* until("That is all.")
+          yield* type("use tools\r")
+          yield* until("Both slept well.")
+          yield* type("!printf 'one line\\nand another line of output that is rather long'\r")
+          yield* until("exit 0")
+          yield* type("/mode edits\r")
+          yield* until("Mode: edits")
+          yield* type("wipe the table\r")
+          yield* later("4 Deny")
+          yield* type("not to")
+          yield* later("› not to")
+          // The status is read once in a while.
+          yield* later("1 waiting")
+          const asked = screen()
+          yield* type("\r")
+          yield* until("Both slept well.", 2)
+          yield* type("fail\r")
+          yield* until("Error:")
+          yield* type("/unknwon\r")
+          yield* until("Unknown command")
+          yield* type("/st")
+          yield* until("❯ /status")
+          const listed = screen()
+          yield* type(esc)
+          yield* type(`\u0015${ctrlO}`)
+          yield* until("↑↓")
+          const shown = [asked, "═".repeat(20), listed.slice(listed.indexOf("fail")), "═".repeat(20), screen()].join(
+            "\n"
+          )
+          for (const line of shown.split("\n")) if (!isCode(line)) assert.isAtMost(Width.measure(line), columns, line)
+          const file = `${folder}${columns}.txt`
+          if (process.env["HERMES_TEST_RECORD"] === "1") {
+            mkdirSync(folder, { recursive: true })
+            writeFileSync(file, `${shown}\n`)
+          }
+          assert.strictEqual(`${shown}\n`, readFileSync(file, "utf8"))
+        })
+    )
+  )
 })
 
 describe("Ctrl+C and Esc", () => {
-  const states: ReadonlyArray<readonly [name: string, begin: string, there: string, afterEsc: string, afterCtrlC: string]> = [
+  const states: ReadonlyArray<
+    readonly [name: string, begin: string, there: string, afterEsc: string, afterCtrlC: string]
+  > = [
     ["an answer that streams", "hang\r", "Let me think about", "Stopped.", "Stopped."],
     ["a tool that runs", "slow\r", "nap anna", "Stopped.", "Stopped."],
     ["an approval, with text before it", "wipe\r", "4 Deny", "Stopped.", "Stopped."],
@@ -77,10 +82,13 @@ describe("Ctrl+C and Esc", () => {
 
   it.effect("go back from every state to the prompt, and the next message is answered", () =>
     session({}, ({ later, left, screen, type, until }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         let answered = 0
         for (const [name, begin, there, afterEsc, afterCtrlC] of states) {
-          for (const [key, after] of [[esc, afterEsc], [ctrlC, afterCtrlC]] as const) {
+          for (const [key, after] of [
+            [esc, afterEsc],
+            [ctrlC, afterCtrlC]
+          ] as const) {
             const times = (text: string): number => screen().split(text).length - 1
             const shown = times(there)
             // Two Ctrl+C within two seconds leave.
@@ -103,5 +111,7 @@ describe("Ctrl+C and Esc", () => {
         yield* type("/quit\r")
         yield* until("Resume this session with:")
         assert.strictEqual(yield* left, 0)
-      })))
+      })
+    )
+  )
 })

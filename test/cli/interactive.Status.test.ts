@@ -23,15 +23,22 @@ const facts: StatusFacts = {
 }
 
 const line = (columns: number, changes: Partial<StatusFacts> = {}, compactAt: number | undefined = 0.5): string =>
-  StatusLine.renderLines({
-    status: { facts: () => ({ ...facts, ...changes }), follow: () => undefined, refresh: Effect.void },
-    compactAt,
-    home: "/home/anna"
-  }, columns, Paint.plain).join("\n")
+  StatusLine.renderLines(
+    {
+      status: { facts: () => ({ ...facts, ...changes }), follow: () => undefined, refresh: Effect.void },
+      compactAt,
+      home: "/home/anna"
+    },
+    columns,
+    Paint.plain
+  ).join("\n")
 
 describe("StatusLine", () => {
   it("shows everything where there is room, and leaves out what matters least", () => {
-    assert.strictEqual(line(140), "  1 waiting · gpt-5 · high · ask · 42% of 200k · compacts at 50% · 123.5k tokens · $0.12 · 2 in background · main · ~/project")
+    assert.strictEqual(
+      line(140),
+      "  1 waiting · gpt-5 · high · ask · 42% of 200k · compacts at 50% · 123.5k tokens · $0.12 · 2 in background · main · ~/project"
+    )
     assert.strictEqual(line(80), "  1 waiting · gpt-5 · ask · 42% of 200k · $0.12 · 2 in background")
     assert.strictEqual(line(40), "  1 waiting · gpt-5 · 2 in background")
     assert.strictEqual(line(20), "  1 waiting · gpt-5")
@@ -39,15 +46,26 @@ describe("StatusLine", () => {
   })
 
   it("says nothing that is not known", () => {
-    const unknown = { contextTokens: undefined, tokens: 0, questions: 0, background: 0, effort: undefined, branch: undefined, cost: Cost.toSpent(Cost.nothing) }
+    const unknown = {
+      contextTokens: undefined,
+      tokens: 0,
+      questions: 0,
+      background: 0,
+      effort: undefined,
+      branch: undefined,
+      cost: Cost.toSpent(Cost.nothing)
+    }
     assert.strictEqual(line(140, unknown), "  gpt-5 · ask · ~/project")
-    assert.strictEqual(line(140, { ...unknown, contextTokens: 1234, window: undefined }), "  gpt-5 · ask · 1.2k context · ~/project")
+    assert.strictEqual(
+      line(140, { ...unknown, contextTokens: 1234, window: undefined }),
+      "  gpt-5 · ask · 1.2k context · ~/project"
+    )
     assert.notInclude(StatusLine.renderLines(undefined, 80, Paint.plain).join(""), "gpt")
   })
 
   it.effect("follows the session: what it used, a question that waits, a new session", () =>
     session({ status: { compactAt: 0.5, home: undefined } }, ({ later, screen, type, until }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* until("fake-1 · ask · /tmp")
         yield* type("hello\r")
         yield* until("You said: hello")
@@ -64,11 +82,13 @@ describe("StatusLine", () => {
         yield* type("/resume 20260101_000000\r")
         yield* until("Resumed")
         yield* later("fake-1 · ask · 45 tokens")
-      })))
+      })
+    )
+  )
 
   it.effect("shows the mode: Shift+Tab goes through them, /mode sets one, /approve ends planning", () =>
     session({ status: { compactAt: 0.5, home: undefined } }, ({ type, until }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* until("fake-1 · ask")
         for (const mode of ["edits", "auto", "plan"]) {
           yield* type("\u001b[Z")
@@ -83,5 +103,7 @@ describe("StatusLine", () => {
         yield* until("/mode takes one of plan, ask, edits, auto or yolo.")
         yield* type("/approve\r")
         yield* until("Not in the mode plan: there is no plan to approve.")
-      })))
+      })
+    )
+  )
 })

@@ -22,7 +22,9 @@ describe("UsageText", () => {
     const cost = Cost.toSpent(Cost.nothing)
     const model = { provider: "openai", model: "gpt-4o", usage: Usage.zero, cost }
     const costOf = (models: ReadonlyArray<UsageText.ModelUsage>) =>
-      UsageText.renderUsage({ usage: Usage.zero, cost, models, duration: "1 s" }).find((line) => line.startsWith("Cost"))
+      UsageText.renderUsage({ usage: Usage.zero, cost, models, duration: "1 s" }).find((line) =>
+        line.startsWith("Cost")
+      )
     assert.strictEqual(costOf([model]), "Cost         unknown (no price for gpt-4o)")
     assert.strictEqual(costOf([]), "Cost         unknown (no price)")
   })
@@ -35,7 +37,7 @@ describe("History", () => {
 
   it.effect("is there in the next session, several lines and all, for the user alone", () =>
     inFile((path) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const first = yield* open(path)
         yield* first.add("one", { keep: true })
         yield* first.add("two\nlines", { keep: true })
@@ -45,44 +47,57 @@ describe("History", () => {
         assert.deepStrictEqual(first.entries(), ["one", "two\nlines", "not kept"])
         assert.deepStrictEqual((yield* open(path)).entries(), ["one", "two\nlines"])
         assert.strictEqual(statSync(path).mode & 0o777, 0o600)
-      })))
+      })
+    )
+  )
 
   it.effect("keeps no secrets", () =>
     inFile((path) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const secret = `sk-${"a1b2c3d4".repeat(4)}`
         const history = yield* open(path)
         yield* history.add(`use ${secret}`, { keep: true })
         assert.notInclude(readFileSync(path, "utf8"), secret)
-      })))
+      })
+    )
+  )
 
   it.effect("a file that others could read is closed to them, and what is damaged in it left out", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const path = join(yield* temporaryDirectory, "history")
-      writeFileSync(path, "\"a\"\n{broken\n42\n\"b\"\n")
-      chmodSync(path, 0o644)
-      assert.deepStrictEqual((yield* open(path)).entries(), ["a", "b"])
-      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
-    })))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const path = join(yield* temporaryDirectory, "history")
+        writeFileSync(path, '"a"\n{broken\n42\n"b"\n')
+        chmodSync(path, 0o644)
+        assert.deepStrictEqual((yield* open(path)).entries(), ["a", "b"])
+        assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      })
+    )
+  )
 
   it.effect("is cut when it has become long", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const path = join(yield* temporaryDirectory, "history")
-      writeFileSync(path, Array.from({ length: 2 * InputHistory.maxEntries }, (_, index) => `"${index}"\n`).join(""))
-      const { entries } = yield* open(path)
-      assert.strictEqual(entries().length, InputHistory.maxEntries)
-      assert.strictEqual(entries().at(-1), String(2 * InputHistory.maxEntries - 1))
-      assert.strictEqual(readFileSync(path, "utf8").split("\n").length, InputHistory.maxEntries + 1)
-    })))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const path = join(yield* temporaryDirectory, "history")
+        writeFileSync(path, Array.from({ length: 2 * InputHistory.maxEntries }, (_, index) => `"${index}"\n`).join(""))
+        const { entries } = yield* open(path)
+        assert.strictEqual(entries().length, InputHistory.maxEntries)
+        assert.strictEqual(entries().at(-1), String(2 * InputHistory.maxEntries - 1))
+        assert.strictEqual(readFileSync(path, "utf8").split("\n").length, InputHistory.maxEntries + 1)
+      })
+    )
+  )
 
   it.effect("a file that can not be used is a warning, and the session goes on", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const path = yield* temporaryDirectory
-      const history = yield* open(path)
-      yield* history.add("one", { keep: true })
-      assert.deepStrictEqual(history.entries(), ["one"])
-      assert.isTrue(existsSync(path))
-    })))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const path = yield* temporaryDirectory
+        const history = yield* open(path)
+        yield* history.add("one", { keep: true })
+        assert.deepStrictEqual(history.entries(), ["one"])
+        assert.isTrue(existsSync(path))
+      })
+    )
+  )
 })
 
 describe("Commands", () => {
@@ -110,7 +125,12 @@ describe("Commands", () => {
   it("are lines that begin with a slash and a word", () => {
     assert.deepStrictEqual(SlashCommands.parse("/title  My talk \n"), { name: "title", argument: "My talk" })
     assert.deepStrictEqual(SlashCommands.parse("/?"), { name: "?", argument: "" })
-    assert.deepStrictEqual([" /new", "/tmp/x", "a /new", "//"].map(SlashCommands.parse), [undefined, undefined, undefined, undefined])
+    assert.deepStrictEqual([" /new", "/tmp/x", "a /new", "//"].map(SlashCommands.parse), [
+      undefined,
+      undefined,
+      undefined,
+      undefined
+    ])
   })
 
   it("are completed as far as it is certain", () => {
@@ -123,11 +143,15 @@ describe("Commands", () => {
 describe("Questions", () => {
   const question = { question: "Which?", choices: ["a", "b", "c"], multiple: false }
   it("are answered by a number or by words", () => {
-    assert.deepStrictEqual(["2", " b ", "4", "1,2", ""].map((line) => Questions.readAnswer(question, line)), [
-      ["b"], ["b"], ["4"], ["1,2"], undefined
-    ])
+    assert.deepStrictEqual(
+      ["2", " b ", "4", "1,2", ""].map((line) => Questions.readAnswer(question, line)),
+      [["b"], ["b"], ["4"], ["1,2"], undefined]
+    )
     const several = { ...question, multiple: true }
-    assert.deepStrictEqual(["1, 3", "2 2", "1,9"].map((line) => Questions.readAnswer(several, line)), [["a", "c"], ["b"], ["1,9"]])
+    assert.deepStrictEqual(
+      ["1, 3", "2 2", "1,9"].map((line) => Questions.readAnswer(several, line)),
+      [["a", "c"], ["b"], ["1,9"]]
+    )
   })
 })
 
@@ -138,7 +162,8 @@ describe("Recap", () => {
       content: [
         Prompt.textPart({ text }),
         ...tools.map((name, index) =>
-          Prompt.toolCallPart({ id: String(index), name, params: {}, providerExecuted: false }))
+          Prompt.toolCallPart({ id: String(index), name, params: {}, providerExecuted: false })
+        )
       ]
     })
   const bounds = { exchanges: 2, userChars: 20, answerChars: 30, answerLines: 2 }
@@ -170,7 +195,10 @@ describe("Overview", () => {
   it("speaks of times as people do", () => {
     const minute = 60_000
     assert.deepStrictEqual([0, 5 * minute, 90 * minute, 50 * 60 * minute].map(Overview.formatAgo), [
-      "just now", "5 min ago", "1 h ago", "2 days ago"
+      "just now",
+      "5 min ago",
+      "1 h ago",
+      "2 days ago"
     ])
   })
 })

@@ -74,7 +74,10 @@ describe("Markdown render", () => {
       shown("| name | text |\n|-|-|\n| a | some words that are long |", "render", 20),
       "name │ text\n─────┼──────────────\na    │ some words\n     │ that are long\n"
     )
-    assert.strictEqual(shown("| aaaaaa | bbbbbb |\n|-|-|\n| 1 | 2 |\n| 3 | 4 |", "render", 11), "aaaaaa: 1\nbbbbbb: 2\n\naaaaaa: 3\nbbbbbb: 4\n")
+    assert.strictEqual(
+      shown("| aaaaaa | bbbbbb |\n|-|-|\n| 1 | 2 |\n| 3 | 4 |", "render", 11),
+      "aaaaaa: 1\nbbbbbb: 2\n\naaaaaa: 3\nbbbbbb: 4\n"
+    )
   })
 
   it("a line with bars that no table follows is text", () => {
@@ -82,7 +85,10 @@ describe("Markdown render", () => {
   })
 
   it("shows where links lead, once", () => {
-    assert.strictEqual(shown("[a **b**](https://x.y/z_(1)) <https://q.r> [c](d.md)"), "a b (https://x.y/z_(1)) https://q.r c (d.md)\n")
+    assert.strictEqual(
+      shown("[a **b**](https://x.y/z_(1)) <https://q.r> [c](d.md)"),
+      "a b (https://x.y/z_(1)) https://q.r c (d.md)\n"
+    )
     assert.strictEqual(shown("[https://x.y](https://x.y/) ![pic](a.png)"), "https://x.y pic (a.png)\n")
   })
 
@@ -102,7 +108,10 @@ describe("Markdown render", () => {
   })
 
   it("leaves a word that fits nowhere whole, so that it can be copied", () => {
-    assert.strictEqual(shown("see https://example.com/long/path ok", "render", 12), "see\nhttps://example.com/long/path\nok\n")
+    assert.strictEqual(
+      shown("see https://example.com/long/path ok", "render", 12),
+      "see\nhttps://example.com/long/path\nok\n"
+    )
   })
 
   it("never breaks code", () => {
@@ -122,7 +131,7 @@ describe("Markdown keeps what is no Markdown", () => {
     "an unclosed `tick, an unclosed **star, a lone [bracket] (and this)",
     "#hashtag 1.5 -5 ~5 ~/x +1",
     "email@example.com, 10:30, a|b",
-    "{\"a\": [1, 2], \"b\": {\"c\": null}}"
+    '{"a": [1, 2], "b": {"c": null}}'
   ]
   for (const text of plain) {
     it(`as it is: ${text}`, () => {
@@ -167,19 +176,82 @@ describe("Markdown and control characters", () => {
 })
 
 const atoms = [
-  "a", "b", " ", "  ", "\n", "\n\n", "*", "**", "***", "_", "__", "`", "``", "```", "```ts\n", "~~", "~~~\n", "[", "](",
-  "http://x.y", "<https://a.b>", ")", "!", "|", "|-|-|\n", "| a | b |\n", "- ", "* ", "1. ", "> ", "# ", "## ", "#", "---\n",
-  "\\", "\u001b[31m", "\r", "\r\n", "\t", "漢字", "。", "👨‍👩‍👧", "👨", "\u200d", "e", "\u0301", "\ud83d", "\ude00", "☑", "\ufe0f",
-  "word", "longwordlongwordlongword", "src/**/*.ts", "x**2", "__init__", ".", ":", "    ", "한글", "<", "\u009b", "🇩🇪",
-  "🇩", "\u202e", "(", "\"", "\u0000"
+  "a",
+  "b",
+  " ",
+  "  ",
+  "\n",
+  "\n\n",
+  "*",
+  "**",
+  "***",
+  "_",
+  "__",
+  "`",
+  "``",
+  "```",
+  "```ts\n",
+  "~~",
+  "~~~\n",
+  "[",
+  "](",
+  "http://x.y",
+  "<https://a.b>",
+  ")",
+  "!",
+  "|",
+  "|-|-|\n",
+  "| a | b |\n",
+  "- ",
+  "* ",
+  "1. ",
+  "> ",
+  "# ",
+  "## ",
+  "#",
+  "---\n",
+  "\\",
+  "\u001b[31m",
+  "\r",
+  "\r\n",
+  "\t",
+  "漢字",
+  "。",
+  "👨‍👩‍👧",
+  "👨",
+  "\u200d",
+  "e",
+  "\u0301",
+  "\ud83d",
+  "\ude00",
+  "☑",
+  "\ufe0f",
+  "word",
+  "longwordlongwordlongword",
+  "src/**/*.ts",
+  "x**2",
+  "__init__",
+  ".",
+  ":",
+  "    ",
+  "한글",
+  "<",
+  "\u009b",
+  "🇩🇪",
+  "🇩",
+  "\u202e",
+  "(",
+  '"',
+  "\u0000"
 ]
 
-const texts = Arbitrary.map(
-  Arbitrary.array(Arbitrary.schema(Schema.Literals(atoms)), { maxLength: 30 }),
-  (parts) => parts.join("")
+const texts = Arbitrary.map(Arbitrary.array(Arbitrary.schema(Schema.Literals(atoms)), { maxLength: 30 }), (parts) =>
+  parts.join("")
 )
 const anyText = Arbitrary.schema(Schema.String)
-const cuts = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 }))), { minLength: 1 })
+const cuts = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 }))), {
+  minLength: 1
+})
 
 const inPieces = (text: string, sizes: ReadonlyArray<number>, options: Markdown.Options): string => {
   const renderer = make(options)
@@ -196,7 +268,9 @@ describe("Markdown of any text", () => {
   const modes: ReadonlyArray<Markdown.Mode> = ["render", "strip", "raw"]
   const paints = [Paint.plain, Paint.make({ color: true, hyperlinks: true })]
   const columns = [undefined, 12, 40]
-  const each = modes.flatMap((mode) => paints.flatMap((paint) => columns.map((columns) => ({ mode, paint, columns: () => columns }))))
+  const each = modes.flatMap((mode) =>
+    paints.flatMap((paint) => columns.map((columns) => ({ mode, paint, columns: () => columns })))
+  )
 
   prop("is the same in one piece and in pieces of any cut", [texts, cuts], ([text, sizes]) => {
     for (const options of each) {
@@ -210,14 +284,18 @@ describe("Markdown of any text", () => {
     }
   })
 
-  prop("holds no control character but line ends, tabs and what Paint writes, and ends with a line end", [texts], ([text]) => {
-    for (const options of each) {
-      const out = render(text, options)
-      assert.notMatch(Paint.strip(out), /(?![\n\t])\p{Cc}/u)
-      assert.isTrue(out === "" || out.endsWith("\n"))
-      if (!options.paint.color) assert.notInclude(out, "\u001b")
+  prop(
+    "holds no control character but line ends, tabs and what Paint writes, and ends with a line end",
+    [texts],
+    ([text]) => {
+      for (const options of each) {
+        const out = render(text, options)
+        assert.notMatch(Paint.strip(out), /(?![\n\t])\p{Cc}/u)
+        assert.isTrue(out === "" || out.endsWith("\n"))
+        if (!options.paint.color) assert.notInclude(out, "\u001b")
+      }
     }
-  })
+  )
 
   prop("loses no letter of what was said", [texts], ([text]) => {
     const letters = (value: string): string => value.replaceAll(/[^ab漢字한글]/gu, "")

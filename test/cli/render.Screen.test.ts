@@ -10,11 +10,17 @@ import { prop } from "../support/property.ts"
 const onTerminal = (columns: number, rows = 24) => {
   const terminal = Virtual.make(columns, rows)
   const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: Paint.plain }
-  const screen = Screen.make({ answer: sink, aside: sink, size: () => ({ columns: terminal.columns, rows: terminal.rows }) })
+  const screen = Screen.make({
+    answer: sink,
+    aside: sink,
+    size: () => ({ columns: terminal.columns, rows: terminal.rows })
+  })
   return { terminal, screen }
 }
 
-const lines = (...lines: ReadonlyArray<string>): Screen.View => () => ({ lines })
+const lines =
+  (...lines: ReadonlyArray<string>): Screen.View =>
+  () => ({ lines })
 
 describe("Screen", () => {
   it("draws live lines below the text, and the text goes on where it was", () => {
@@ -84,7 +90,11 @@ describe("Screen", () => {
   it("without a terminal there are no live lines, and nothing but the text is written", () => {
     const out: Array<string> = []
     const err: Array<string> = []
-    const sink = (into: Array<string>): Screen.Sink => ({ write: (text) => into.push(text), terminal: false, paint: Paint.plain })
+    const sink = (into: Array<string>): Screen.Sink => ({
+      write: (text) => into.push(text),
+      terminal: false,
+      paint: Paint.plain
+    })
     const screen = Screen.make({ answer: sink(out), aside: sink(err), size: () => ({ columns: 80, rows: 24 }) })
     screen.live(lines("live"))
     screen.print("a")

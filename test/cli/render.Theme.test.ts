@@ -21,7 +21,10 @@ describe("a theme", () => {
   it("of the settings changes some roles of a built-in one", () => {
     const themes = { mine: { base: "light", accent: "bold #ff8800", muted: "default", error: "no colour" } } as const
     const { codes, name } = Result.getOrThrow(Theme.find("mine", { themes }, "dark"))
-    assert.deepEqual([name, codes.accent, codes.muted, codes.error, codes.link], ["mine", "1;38;2;255;136;0", "", Theme.light.codes.error, Theme.light.codes.link])
+    assert.deepEqual(
+      [name, codes.accent, codes.muted, codes.error, codes.link],
+      ["mine", "1;38;2;255;136;0", "", Theme.light.codes.error, Theme.light.codes.link]
+    )
     assert.deepEqual(Theme.find("auto", { themes }, "light"), Result.succeed(Theme.light))
     assert.deepEqual(Theme.find("drak", { themes }, "light"), Result.fail("drak"))
     // No name of the language itself is a theme.
@@ -29,8 +32,18 @@ describe("a theme", () => {
   })
 
   it.each([
-    ["red", "31"], ["bright-red", "91"], ["208", "38;5;208"], ["256", undefined], ["underline dim cyan", "4;2;36"], ["bold", "1"],
-    ["#12345", undefined], ["red bold", undefined], ["default", ""], ["bold default", undefined], ["", undefined], ["constructor", undefined]
+    ["red", "31"],
+    ["bright-red", "91"],
+    ["208", "38;5;208"],
+    ["256", undefined],
+    ["underline dim cyan", "4;2;36"],
+    ["bold", "1"],
+    ["#12345", undefined],
+    ["red bold", undefined],
+    ["default", ""],
+    ["bold default", undefined],
+    ["", undefined],
+    ["constructor", undefined]
   ])("reads the look %j as %j", (look, codes) => assert.strictEqual(Theme.parseCodes(look), codes))
 
   it("follows the background that a terminal tells", () => {
@@ -38,6 +51,9 @@ describe("a theme", () => {
     assert.strictEqual(Theme.parseBackground("11;rgb:1e/1e/2e"), "dark")
     assert.strictEqual(Theme.parseBackground("11;rgba:ff/ff/f0/ff"), "light")
     assert.strictEqual(Theme.parseBackground("10;rgb:0/0/0"), undefined)
-    assert.deepEqual(["15;0", "0;15", "0;default;7", "12;8", "", undefined].map((COLORFGBG) => Theme.readBackground({ COLORFGBG })), ["dark", "light", "light", "dark", "dark", "dark"])
+    assert.deepEqual(
+      ["15;0", "0;15", "0;default;7", "12;8", "", undefined].map((COLORFGBG) => Theme.readBackground({ COLORFGBG })),
+      ["dark", "light", "light", "dark", "dark", "dark"]
+    )
   })
 })

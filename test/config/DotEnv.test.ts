@@ -25,8 +25,8 @@ A=again`
       A: "again",
       B: "exported",
       C: "spaced",
-      D: "single $HOME # \"x\" \\n",
-      E: "double \"q\" \n\t\\ $5 $HOME ${HOME}",
+      D: 'single $HOME # "x" \\n',
+      E: 'double "q" \n\t\\ $5 $HOME ${HOME}',
       F: "two\nlines",
       G: "",
       H: "#no-comment-without-space",
@@ -39,7 +39,7 @@ A=again`
   })
 
   it("an open quote takes nothing along", () => {
-    assert.deepStrictEqual(DotEnv.parse("A=\"open\nB=2\n"), { A: "\"open", B: "2" })
+    assert.deepStrictEqual(DotEnv.parse('A="open\nB=2\n'), { A: '"open', B: "2" })
   })
 
   it("has no name that is not its own", () => {
@@ -49,9 +49,9 @@ A=again`
 
 describe("DotEnv.set", () => {
   it("changes one line and keeps the rest byte for byte", () => {
-    const text = "# keys\nexport A=1 # one\nB=\"two\nlines\"\nA=3\n\nC=4"
+    const text = '# keys\nexport A=1 # one\nB="two\nlines"\nA=3\n\nC=4'
     assert.strictEqual(DotEnv.set(text, "B", "new"), "# keys\nexport A=1 # one\nB=new\nA=3\n\nC=4")
-    assert.strictEqual(DotEnv.set(text, "A", "5"), "# keys\nexport A=1 # one\nB=\"two\nlines\"\nA=5\n\nC=4")
+    assert.strictEqual(DotEnv.set(text, "A", "5"), '# keys\nexport A=1 # one\nB="two\nlines"\nA=5\n\nC=4')
     assert.strictEqual(DotEnv.set(text, "D", "it's"), `${text}\nD="it's"\n`)
     assert.strictEqual(DotEnv.set("", "A", "a b"), "A='a b'\n")
     assert.strictEqual(DotEnv.set("A=1\r\nB=2\r\n", "A", "x"), "A=x\r\nB=2\r\n")
@@ -62,10 +62,15 @@ describe("DotEnv.set", () => {
     assert.strictEqual(DotEnv.unset("A=1\n", "B"), "A=1\n")
   })
 
-  prop("what was set is read back, and the others are still there", [Schema.String, Schema.String], ([first, second]) => {
-    const text = DotEnv.set(DotEnv.set("# x\n", "FIRST", first), "SECOND", second)
-    assert.deepStrictEqual(DotEnv.parse(text), { FIRST: first, SECOND: second })
-    assert.deepStrictEqual(DotEnv.parse(DotEnv.set(text, "FIRST", "z")), { FIRST: "z", SECOND: second })
-    assert.strictEqual(DotEnv.unset(DotEnv.unset(text, "SECOND"), "FIRST"), "# x\n")
-  }, { arbitrary: { runs: 500 } })
+  prop(
+    "what was set is read back, and the others are still there",
+    [Schema.String, Schema.String],
+    ([first, second]) => {
+      const text = DotEnv.set(DotEnv.set("# x\n", "FIRST", first), "SECOND", second)
+      assert.deepStrictEqual(DotEnv.parse(text), { FIRST: first, SECOND: second })
+      assert.deepStrictEqual(DotEnv.parse(DotEnv.set(text, "FIRST", "z")), { FIRST: "z", SECOND: second })
+      assert.strictEqual(DotEnv.unset(DotEnv.unset(text, "SECOND"), "FIRST"), "# x\n")
+    },
+    { arbitrary: { runs: 500 } }
+  )
 })

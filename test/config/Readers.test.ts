@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import * as Tree from "../../src/config/internal/Tree.ts"
 
 /**
- * The reader of each key: the key, a file below `src`, and the name there of what the key belongs to, where that is not the
- * section's own. `<>` is a name that the user chose, or a position in a list. A key that gets an effect gets a line here and
- * loses its mark.
+ * The reader of each key: the key, a file below `src`, and the name there of what the key belongs to, where that is not
+ * the section's own. `<>` is a name that the user chose, or a position in a list. A key that gets an effect gets a line
+ * here and loses its mark.
  */
 const table = `
 model.default                                                routing/ConfiguredRoutes.ts
@@ -273,7 +273,10 @@ display.themes.<>.number                                     cli/render/Theme.ts
 const wildcard = "<>"
 
 /** Keys that can be set on their own. */
-const leaves = (shape: Tree.Shape, path: ReadonlyArray<string> = []): ReadonlyArray<{ readonly key: string; readonly shape: Tree.Shape }> => {
+const leaves = (
+  shape: Tree.Shape,
+  path: ReadonlyArray<string> = []
+): ReadonlyArray<{ readonly key: string; readonly shape: Tree.Shape }> => {
   switch (shape._tag) {
     case "Section":
       return Array.from(shape.fields).flatMap(([key, inside]) => leaves(inside, [...path, key]))
@@ -290,7 +293,10 @@ const camelCase = (key: string): string => key.replaceAll(/_(.)/g, (_, letter: s
 
 /** The names of a key as the code has them: its own, and that of what it belongs to. */
 const namesOf = (key: string): { readonly field: string; readonly owner: string } => {
-  const names = key.split(".").filter((name) => name !== wildcard).map(camelCase)
+  const names = key
+    .split(".")
+    .filter((name) => name !== wildcard)
+    .map(camelCase)
   const [field = "", owner = field] = names.toReversed()
   return { field, owner: owner === "<provider>" ? "credentials" : owner }
 }
@@ -302,13 +308,17 @@ const code = (file: string): string =>
 const reads = (text: string, field: string): boolean =>
   new RegExp(String.raw`\.${field}\b|\["${field}"\]|[{,]\s*${field}\s*[,:}]|"${field}"(?=[^\n]*>)`).test(text)
 
-const sources = readdirSync(new URL("../../src", import.meta.url), { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
+const sources = readdirSync(new URL("../../src", import.meta.url), { recursive: true, encoding: "utf8" }).filter(
+  (file) => file.endsWith(".ts")
+)
 
-const rows = table.trim().split("\n").map((line) => {
-  const [key = "", file = "", owner] = line.split(/\s+/)
-  return { key, file, owner }
-})
+const rows = table
+  .trim()
+  .split("\n")
+  .map((line) => {
+    const [key = "", file = "", owner] = line.split(/\s+/)
+    return { key, file, owner }
+  })
 
 const keys = leaves(Tree.getRootShape())
 
@@ -322,10 +332,19 @@ describe("the keys of the settings", () => {
   it("are read, or marked as not supported yet; none is both", () => {
     const read = new Set(rows.map(({ key }) => key))
     assert.strictEqual(read.size, rows.length)
-    assert.deepStrictEqual(keys.filter(({ key, shape }) => !read.has(key) && !isMarked(shape)).map(({ key }) => key), [])
-    assert.deepStrictEqual(keys.filter(({ key, shape }) => read.has(key) && isMarked(shape)).map(({ key }) => key), [])
+    assert.deepStrictEqual(
+      keys.filter(({ key, shape }) => !read.has(key) && !isMarked(shape)).map(({ key }) => key),
+      []
+    )
+    assert.deepStrictEqual(
+      keys.filter(({ key, shape }) => read.has(key) && isMarked(shape)).map(({ key }) => key),
+      []
+    )
     const known = new Set(keys.map(({ key }) => key))
-    assert.deepStrictEqual([...read].filter((key) => !known.has(key)), [])
+    assert.deepStrictEqual(
+      [...read].filter((key) => !known.has(key)),
+      []
+    )
   })
 
   it("are read where the table says", () => {
@@ -339,7 +358,9 @@ describe("the keys of the settings", () => {
 
   it("that are marked are read nowhere: what gets an effect loses its mark", () => {
     const marked = keys.filter(({ shape }) => isMarked(shape)).map(({ key }) => ({ key, ...namesOf(key) }))
-    const all = sources.filter((file) => !file.startsWith("config/")).map((file) => code(file).replaceAll(/`[^`]*`|"[^"\n]*"/g, ""))
+    const all = sources
+      .filter((file) => !file.startsWith("config/"))
+      .map((file) => code(file).replaceAll(/`[^`]*`|"[^"\n]*"/g, ""))
     const read = marked.filter(({ field, owner }) => {
       const access = new RegExp(String.raw`\b${owner}\??\.${field}\b`)
       return field !== owner && all.some((text) => access.test(text))
@@ -349,11 +370,14 @@ describe("the keys of the settings", () => {
 
   it("of side tasks name those that nothing does", () => {
     const auxiliary = Tree.findShapeOfPath(["auxiliary"])
-    const marked = auxiliary?._tag === "MapOf" ? auxiliary.facts.unsupportedNames ?? [] : []
+    const marked = auxiliary?._tag === "MapOf" ? (auxiliary.facts.unsupportedNames ?? []) : []
     assert.isNotEmpty(marked)
     const all = sources.map(code)
     const done = (task: string) => all.some((text) => new RegExp(String.raw`\b(?:ask|call)\("${task}"`).test(text))
     assert.deepStrictEqual(marked.filter(done), [])
-    assert.deepStrictEqual(["vision", "web_extract", "mcp", "title", "approval", "plugin"].filter((task) => !done(task)), [])
+    assert.deepStrictEqual(
+      ["vision", "web_extract", "mcp", "title", "approval", "plugin"].filter((task) => !done(task)),
+      []
+    )
   })
 })

@@ -82,13 +82,19 @@ describe("the keys of the settings", () => {
   it("are those of the specifications", () => {
     const keys = [...usageSpecification, ...productSpecification].flatMap(expand)
     assert.isAbove(keys.length, 120)
-    assert.deepStrictEqual(keys.filter((key) => Tree.findShapeOfPath(key.split(".")) === undefined), [])
+    assert.deepStrictEqual(
+      keys.filter((key) => Tree.findShapeOfPath(key.split(".")) === undefined),
+      []
+    )
   })
 
   /** Every key that can be set on its own. */
-  const leaves = (shape: Tree.Shape, path: ReadonlyArray<string>): ReadonlyArray<readonly [ReadonlyArray<string>, Tree.Shape]> =>
+  const leaves = (
+    shape: Tree.Shape,
+    path: ReadonlyArray<string>
+  ): ReadonlyArray<readonly [ReadonlyArray<string>, Tree.Shape]> =>
     shape._tag === "Section"
-      ? Array.from(shape.fields).flatMap(([key, inside]) => key.startsWith("<") ? [] : leaves(inside, [...path, key]))
+      ? Array.from(shape.fields).flatMap(([key, inside]) => (key.startsWith("<") ? [] : leaves(inside, [...path, key])))
       : [[path, shape]]
 
   const takesText = (shape: Tree.Shape): boolean =>
@@ -96,7 +102,7 @@ describe("the keys of the settings", () => {
 
   // A wrong value in each source: the one error there is names the source that counts.
   it.effect("each obey flag over environment over .env over file", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const all = leaves(Tree.getRootShape(), [])
       assert.isAbove(all.length, 100)
       for (const [path, shape] of all) {
@@ -113,55 +119,74 @@ describe("the keys of the settings", () => {
             onSuccess: () => "",
             onFailure: ({ message }) => message.split(": expected")[0] ?? ""
           })
-        const said = (where: string) => takesText(shape) ? "" : where
+        const said = (where: string) => (takesText(shape) ? "" : where)
         const key = path.join(".")
         assert.strictEqual(yield* blamed({}), `config.yaml: ${key}`)
-        assert.strictEqual(yield* blamed({ environment: Environment.make({}, { [name]: "?" }) }), said(`.env: ${name}`), key)
+        assert.strictEqual(
+          yield* blamed({ environment: Environment.make({}, { [name]: "?" }) }),
+          said(`.env: ${name}`),
+          key
+        )
         const both = Environment.make({ [name]: "?" }, { [name]: "!" })
         assert.strictEqual(yield* blamed({ environment: both }), said(name), key)
         assert.strictEqual(yield* blamed({ environment: both, flags: [flag] }), "--flag", key)
       }
-    }))
+    })
+  )
 
   it.effect("T158 a variable that says false overrides a file that says true", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const environment = Environment.make({ HERMES_ALLOW_PRIVATE_URLS: "false" })
-      const { settings } = yield* Config.resolve({ file: { security: { allow_private_urls: true } }, environment, flags: [] })
+      const { settings } = yield* Config.resolve({
+        file: { security: { allow_private_urls: true } },
+        environment,
+        flags: []
+      })
       assert.isFalse(settings.security.allowPrivateUrls)
-    }))
+    })
+  )
 })
 
 describe("Keys", () => {
   const refused = (effect: Effect.Effect<unknown, Error>) => Effect.map(Effect.flip(effect), ({ message }) => message)
 
   it.effect("names are separated by dots, and a backslash makes a dot part of one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.deepStrictEqual(yield* Edit.splitKey("a"), ["a"])
       assert.deepStrictEqual(yield* Edit.splitKey("a.b\\.c.d"), ["a", "b.c", "d"])
       assert.deepStrictEqual(yield* Edit.splitKey("a\\\\.b\\c"), ["a\\", "b\\c"])
       for (const key of ["", ".", "a.", ".a", "a..b"]) {
-        assert.strictEqual(yield* refused(Edit.splitKey(key)), `${key}: a key is names with dots between them, such as agent.max_turns`)
+        assert.strictEqual(
+          yield* refused(Edit.splitKey(key)),
+          `${key}: a key is names with dots between them, such as agent.max_turns`
+        )
       }
-    }))
+    })
+  )
 
   const tree = { a: { "b.c": { d: 1 }, "b.c.d": 2, "x.y": 3, list: [1] }, empty: null }
 
   it.effect("the longest key that is there is meant", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.deepStrictEqual(yield* Edit.locate(tree, "a.b.c.d"), ["a", "b.c.d"])
       assert.deepStrictEqual(yield* Edit.locate(tree, "a.b.c.e"), ["a", "b.c", "e"])
       assert.deepStrictEqual(yield* Edit.locate(tree, "a.new.key"), ["a", "new", "key"])
       assert.deepStrictEqual(yield* Edit.locate(tree, "empty.key"), ["empty", "key"])
       assert.deepStrictEqual(yield* Edit.locate(undefined, "a.b"), ["a", "b"])
       assert.deepStrictEqual(yield* Edit.locate(tree, "a.x"), ["a", "x"])
-    }))
+    })
+  )
 
   it.effect("what could be confused is refused", () =>
-    Effect.gen(function*() {
-      assert.include(yield* refused(Edit.locate(tree, "a.x.z")), "\"x\" beside \"x.y\" would be ambiguous")
-      assert.include(yield* refused(Edit.locate(tree, "a.x.y.z")), "a.\"x.y\" holds a value: it cannot have keys below it")
+    Effect.gen(function* () {
+      assert.include(yield* refused(Edit.locate(tree, "a.x.z")), '"x" beside "x.y" would be ambiguous')
+      assert.include(
+        yield* refused(Edit.locate(tree, "a.x.y.z")),
+        'a."x.y" holds a value: it cannot have keys below it'
+      )
       assert.include(yield* refused(Edit.locate(tree, "a.list.0")), "a.list holds a list")
-    }))
+    })
+  )
 
   it("secrets have a variable", () => {
     assert.strictEqual(Edit.findSecretVariable(["openai_api_key"]), "OPENAI_API_KEY")

@@ -11,9 +11,13 @@ const noEffect = (place: string) => `${place}: not supported yet, has no effect;
 
 describe("a key that has no effect yet", () => {
   it.effect("is one warning with its place, whichever source it comes from", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { refusals, warnings } = yield* resolve(
-        { agent: { gateway_timeout: 60 }, auxiliary: { vision: { context_length: 5 }, compression: { model: "m" } }, database: { journal_mode: "delete" } },
+        {
+          agent: { gateway_timeout: 60 },
+          auxiliary: { vision: { context_length: 5 }, compression: { model: "m" } },
+          database: { journal_mode: "delete" }
+        },
         { HERMES_LOGGING__LEVEL: "DEBUG" }
       )
       assert.deepStrictEqual(warnings, [
@@ -23,10 +27,11 @@ describe("a key that has no effect yet", () => {
         noEffect("HERMES_LOGGING__LEVEL")
       ])
       assert.deepStrictEqual(refusals, [])
-    }))
+    })
+  )
 
   it.effect("draws no warning with a value that describes what happens anyway", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { refusals, warnings } = yield* resolve({
         _config_version: 12,
         terminal: { backend: "local" },
@@ -36,11 +41,13 @@ describe("a key that has no effect yet", () => {
         sessions: { auto_prune: false }
       })
       assert.deepStrictEqual([warnings, refusals], [[], []])
-    }))
+    })
+  )
 
   it.effect("keeps no run from starting by its default", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { settings } = yield* resolve({})
       assert.isUndefined(Config.findRefusal(settings))
-    }))
+    })
+  )
 })

@@ -57,28 +57,39 @@ const difference = (before: string, after: string | undefined) => {
 
 describe("YamlEdit.set", () => {
   const cases: ReadonlyArray<readonly [string, unknown, ReadonlyArray<string>, ReadonlyArray<string>]> = [
-    ["model.default", "gpt-5", ["  default: \"qwen3.6:35b\"   # pulled in May"], ["  default: gpt-5 # pulled in May"]],
+    ["model.default", "gpt-5", ['  default: "qwen3.6:35b"   # pulled in May'], ["  default: gpt-5 # pulled in May"]],
     ["model.base_url", "http://x/", ["  base_url: http://127.0.0.1:11434/v1#x"], ["  base_url: http://x/"]],
     ["model.api_mode", "chat_completions", [], ["  api_mode: chat_completions"]],
     ["agent.reasoning_effort", "low", ["  reasoning_effort: high"], ["  reasoning_effort: low"]],
     ["agent.max_turns", 5, [], ["  max_turns: 5"]],
-    ["agent.environment_hint", "x", ["  environment_hint: |", "    first", "    # not a comment"], ["  environment_hint: x"]],
+    [
+      "agent.environment_hint",
+      "x",
+      ["  environment_hint: |", "    first", "    # not a comment"],
+      ["  environment_hint: x"]
+    ],
     ["plugins.enabled", ["a", "mine", "observability/nemo_relay"], [], []],
-    ["delegation.max_iterations", 3, ["delegation: {max_spawn_depth: 2} # flow"], [
-      "delegation: # flow",
-      "  max_spawn_depth: 2",
-      "  max_iterations: 3"
-    ]],
+    [
+      "delegation.max_iterations",
+      3,
+      ["delegation: {max_spawn_depth: 2} # flow"],
+      ["delegation: # flow", "  max_spawn_depth: 2", "  max_iterations: 3"]
+    ],
     ["memory.nudge_interval", 3, [], ["  nudge_interval: 3"]],
     ["display.streaming", false, [], ["display:", "  streaming: false"]],
     ["providers.openrouter.request_timeout_seconds", 3, [], ["        request_timeout_seconds: 3"]],
     ["toolsets", ["web"], [], ["toolsets:", "  - web"]],
-    ["model", { default: "x" }, [
-      "  # the big one",
-      "  default: \"qwen3.6:35b\"   # pulled in May",
-      "  provider: custom",
-      "  base_url: http://127.0.0.1:11434/v1#x"
-    ], ["  default: x"]]
+    [
+      "model",
+      { default: "x" },
+      [
+        "  # the big one",
+        '  default: "qwen3.6:35b"   # pulled in May',
+        "  provider: custom",
+        "  base_url: http://127.0.0.1:11434/v1#x"
+      ],
+      ["  default: x"]
+    ]
   ]
   for (const [path, value, out, into] of cases) {
     it(`${path}: only its own lines change`, () => {
@@ -127,7 +138,10 @@ describe("YamlEdit.set", () => {
 describe("YamlEdit.unset", () => {
   it("removes the lines of a key, and of sections that are left empty", () => {
     assert.deepStrictEqual(difference(file, unset(file, "model.provider")), { out: ["  provider: custom"], into: [] })
-    assert.deepStrictEqual(difference(file, unset(file, "delegation.max_spawn_depth")), { out: ["delegation: {max_spawn_depth: 2} # flow"], into: [] })
+    assert.deepStrictEqual(difference(file, unset(file, "delegation.max_spawn_depth")), {
+      out: ["delegation: {max_spawn_depth: 2} # flow"],
+      into: []
+    })
     assert.deepStrictEqual(difference(file, unset(file, "agent.environment_hint")), {
       out: ["  environment_hint: |", "    first", "    # not a comment"],
       into: []
@@ -144,9 +158,8 @@ describe("YamlEdit: generated files", () => {
   const scalar = Schema.Union([words, Schema.Int, Schema.Boolean, Schema.Null])
   const leaf = Schema.Union([scalar, Schema.Array(words).check(Schema.isMaxLength(3))])
   const mappingOf = (value: Arbitrary.Arbitrary<unknown>): Arbitrary.Arbitrary<Tree.Mapping> =>
-    Arbitrary.map(
-      Arbitrary.array(Arbitrary.all([Arbitrary.schema(words), value]), { maxLength: 4 }),
-      (entries) => Object.fromEntries(entries)
+    Arbitrary.map(Arbitrary.array(Arbitrary.all([Arbitrary.schema(words), value]), { maxLength: 4 }), (entries) =>
+      Object.fromEntries(entries)
     )
   const either = (...options: ReadonlyArray<Arbitrary.Arbitrary<unknown>>): Arbitrary.Arbitrary<unknown> =>
     Arbitrary.flatMap(
@@ -155,13 +168,15 @@ describe("YamlEdit: generated files", () => {
     )
   const inner = either(Arbitrary.schema(leaf), mappingOf(Arbitrary.schema(leaf)))
   const tree = mappingOf(either(Arbitrary.schema(leaf), mappingOf(inner)))
-  const style = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))).check(Schema.isMinLength(1))
+  const style = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))).check(
+    Schema.isMinLength(1)
+  )
 
   /** Writes a tree in a style that changes from line to line. */
   const write = (value: unknown, style: ReadonlyArray<number>): string => {
     let at = 0
     const pick = (): number => style[at++ % style.length] ?? 0
-    const key = (name: string): string => /^[a-z]$/.test(name) && pick() > 1 ? name : JSON.stringify(name)
+    const key = (name: string): string => (/^[a-z]$/.test(name) && pick() > 1 ? name : JSON.stringify(name))
     const mapping = (value: object, indent: number): ReadonlyArray<string> =>
       Object.entries(value).flatMap(([name, item]) => {
         const head = `${" ".repeat(indent)}${key(name)}:`

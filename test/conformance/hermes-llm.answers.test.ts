@@ -15,23 +15,27 @@ const runOver = (script: S.Script) => {
   const { asked, open } = S.world(script)
   const chain = [{ route: S.route("a") }, { route: S.route("b") }] as const
   const layer = Agent.layer({ cwd: "/tmp" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(RoutedModelRouter.layer({ chain, open }), SessionStore.layerMemory, ToolRegistry.layer([])))
+    Layer.provideMerge(
+      Layer.mergeAll(RoutedModelRouter.layer({ chain, open }), SessionStore.layerMemory, ToolRegistry.layer([]))
+    )
   )
   return Effect.map(Effect.provide(Agent.run({ prompt: "hi" }), layer), (result) => ({ asked, result }))
 }
 
 describe("empty answers", () => {
   it.effect("T124 after three empty retries the fallback is activated, and the count starts again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, result } = yield* runOver({ a: [empty], b: [empty, empty, empty, Fake.text("At last.")] })
       assert.deepStrictEqual(asked, ["a", "a", "a", "a", "b", "b", "b", "b"])
       assert.deepInclude(result, { exit: "text_response", text: "At last.", provider: "b" })
-    }))
+    })
+  )
 
   it.effect("T124 when the chain is at its end too, the run says that nothing came", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, result } = yield* runOver({ a: [empty], b: [empty] })
       assert.deepStrictEqual(asked, ["a", "a", "a", "a", "b", "b", "b", "b"])
       assert.strictEqual(result.exit, "empty_response_exhausted")
-    }))
+    })
+  )
 })

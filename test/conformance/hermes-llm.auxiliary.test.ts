@@ -18,7 +18,9 @@ import { ids } from "../support/middlewareContexts.ts"
 
 type Settings = Auxiliary.Options["settings"]
 
-const settings = (rest: Partial<Omit<Settings, "model">> & { readonly model?: Partial<Settings["model"]> } = {}): Settings => ({
+const settings = (
+  rest: Partial<Omit<Settings, "model">> & { readonly model?: Partial<Settings["model"]> } = {}
+): Settings => ({
   auxiliary: {},
   customProviders: [],
   credentials: {},
@@ -41,29 +43,51 @@ const world = (
   ...rest
 })
 
-const labels = (world: TaskRoutes.TaskSurroundings, task = "compression", overrides: TaskRoutes.Overrides = {}): ReadonlyArray<string> =>
-  Result.getOrThrow(TaskRoutes.chooseCandidates(world, task, overrides, task === "vision")).candidates.map(({ label }) => label)
+const labels = (
+  world: TaskRoutes.TaskSurroundings,
+  task = "compression",
+  overrides: TaskRoutes.Overrides = {}
+): ReadonlyArray<string> =>
+  Result.getOrThrow(TaskRoutes.chooseCandidates(world, task, overrides, task === "vision")).candidates.map(
+    ({ label }) => label
+  )
 
-const first = (world: TaskRoutes.TaskSurroundings, task = "compression", overrides: TaskRoutes.Overrides = {}): Route | undefined =>
+const first = (
+  world: TaskRoutes.TaskSurroundings,
+  task = "compression",
+  overrides: TaskRoutes.Overrides = {}
+): Route | undefined =>
   Result.getOrThrow(TaskRoutes.chooseCandidates(world, task, overrides, task === "vision")).candidates[0]?.route
 
-const main = (provider: string, model: string) => ({ provider, model, apiMode: "chat_completions" as const, baseUrl: undefined })
+const main = (provider: string, model: string) => ({
+  provider,
+  model,
+  apiMode: "chat_completions" as const,
+  baseUrl: undefined
+})
 
 describe("hermes-llm auxiliary roles", () => {
   it("T46 Codex comes before a provider with a key, which does it by its own small model", () => {
-    assert.deepStrictEqual(labels(world({ CODEX_ACCESS_TOKEN: "t", GEMINI_API_KEY: "g" })), ["openai-codex", "gemini", "main"])
+    assert.deepStrictEqual(labels(world({ CODEX_ACCESS_TOKEN: "t", GEMINI_API_KEY: "g" })), [
+      "openai-codex",
+      "gemini",
+      "main"
+    ])
     assert.deepInclude(first(world({ GEMINI_API_KEY: "g" })), { provider: "gemini", model: "gemini-3-flash-preview" })
   })
 
   it("T46 the seed's order, for text and for images (decision D7, D8)", () => {
-    const all = world({
-      OPENROUTER_API_KEY: "o",
-      NOUS_API_KEY: "n",
-      OPENAI_BASE_URL: "http://127.0.0.1:9/v1",
-      CODEX_ACCESS_TOKEN: "c",
-      ANTHROPIC_API_KEY: "a",
-      ZAI_API_KEY: "z"
-    }, { main: main("deepseek", "deepseek-chat") })
+    const all = world(
+      {
+        OPENROUTER_API_KEY: "o",
+        NOUS_API_KEY: "n",
+        OPENAI_BASE_URL: "http://127.0.0.1:9/v1",
+        CODEX_ACCESS_TOKEN: "c",
+        ANTHROPIC_API_KEY: "a",
+        ZAI_API_KEY: "z"
+      },
+      { main: main("deepseek", "deepseek-chat") }
+    )
     assert.deepStrictEqual(labels(all), ["openrouter", "nous", "custom", "openai-codex", "anthropic", "zai", "main"])
     assert.deepStrictEqual(labels({ ...all, main: main("gemini", "gemini-3-pro") }, "vision"), [
       "main",
@@ -77,11 +101,15 @@ describe("hermes-llm auxiliary roles", () => {
   })
 
   it("T47 a provider whose pool is spent is not available, whatever the environment holds", () => {
-    const spent = world({ OPENROUTER_API_KEY: "o", ANTHROPIC_API_KEY: "a" }, {
-      pool: (provider) => provider === "openrouter" ? { _tag: "Spent" } : undefined
-    })
+    const spent = world(
+      { OPENROUTER_API_KEY: "o", ANTHROPIC_API_KEY: "a" },
+      { pool: (provider) => (provider === "openrouter" ? { _tag: "Spent" } : undefined) }
+    )
     assert.deepStrictEqual(labels(spent), ["anthropic", "main"])
-    const pooled = world({}, { pool: (name) => name === "openrouter" ? { _tag: "Key", key: Redacted.make("p") } : undefined })
+    const pooled = world(
+      {},
+      { pool: (name) => (name === "openrouter" ? { _tag: "Key", key: Redacted.make("p") } : undefined) }
+    )
     assert.strictEqual(Redacted.value(first(pooled)?.apiKey ?? Redacted.make("")), "p")
   })
 
@@ -94,7 +122,12 @@ describe("hermes-llm auxiliary roles", () => {
     })
     const unavailable = settings({ auxiliary: { vision: { provider: "zai" } } })
     assert.strictEqual(first(world(keys, { settings: unavailable }), "vision")?.provider, "nous")
-    const text = TaskRoutes.chooseCandidates(world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }), "title", {}, false)
+    const text = TaskRoutes.chooseCandidates(
+      world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }),
+      "title",
+      {},
+      false
+    )
     assert.isTrue(Result.isFailure(text))
   })
 
@@ -110,7 +143,9 @@ describe("hermes-llm auxiliary roles", () => {
 
   it("explicit addresses and providers come alone: of the call, then of the configuration", () => {
     const configured = settings({
-      auxiliary: { title: { provider: "auto", baseUrl: "http://127.0.0.1:8/v1", model: "t-1", apiKey: Redacted.make("k") } }
+      auxiliary: {
+        title: { provider: "auto", baseUrl: "http://127.0.0.1:8/v1", model: "t-1", apiKey: Redacted.make("k") }
+      }
     })
     const keys = { OPENROUTER_API_KEY: "o", ZAI_API_KEY: "z" }
     const there = world(keys, { settings: configured })
@@ -152,23 +187,26 @@ const question: Auxiliary.TaskRequest = {
   context: { sessionId: ids.sessionId, taskId: ids.taskId, turnId: ids.turnId }
 }
 
-const refused = (reason: AiError.AiErrorReason): Fake.Turn => () =>
-  Effect.fail(AiError.make({ module: "Fake", method: "execute", reason }))
+const refused =
+  (reason: AiError.AiErrorReason): Fake.Turn =>
+  () =>
+    Effect.fail(AiError.make({ module: "Fake", method: "execute", reason }))
 
 const payment = refused(new AiError.QuotaExhaustedError({ metadata: { status: 402 } }))
 
 describe("hermes-llm auxiliary calls", () => {
   it.effect("T48 when an account is empty the next provider does it, with its own model", () =>
-    Effect.gen(function*() {
-      const { asked, service } = auxiliary((label) => label === "openrouter" ? payment : Fake.text("short"))
+    Effect.gen(function* () {
+      const { asked, service } = auxiliary((label) => (label === "openrouter" ? payment : Fake.text("short")))
       const answer = yield* service.call("compression", question)
       assert.strictEqual(answer.text, "short")
       assert.deepInclude(answer.route, { provider: "anthropic", model: "claude-haiku-4-5-20251001" })
       assert.deepStrictEqual(asked, ["openrouter", "anthropic"])
-    }))
+    })
+  )
 
   it.effect("T49 a 429 that speaks of credits is about payment, a plain one goes up", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const limited = (message: string) =>
         refused(
           new AiError.RateLimitError({
@@ -176,36 +214,41 @@ describe("hermes-llm auxiliary calls", () => {
             http: { response: { status: 429, headers: {} }, body: JSON.stringify({ error: { message } }) }
           })
         )
-      const poor = auxiliary((label) => label === "openrouter" ? limited("you can only afford 10 tokens") : Fake.text("ok"))
+      const poor = auxiliary((label) =>
+        label === "openrouter" ? limited("you can only afford 10 tokens") : Fake.text("ok")
+      )
       assert.strictEqual((yield* poor.service.call("title", question)).text, "ok")
-      const busy = auxiliary((label) => label === "openrouter" ? limited("rate limit") : Fake.text("ok"))
+      const busy = auxiliary((label) => (label === "openrouter" ? limited("rate limit") : Fake.text("ok")))
       const error = yield* Effect.flip(busy.service.call("title", question))
       assert.isTrue(AiError.isAiError(error) && error.reason._tag === "RateLimitError")
       assert.deepStrictEqual(busy.asked, ["openrouter"])
-    }))
+    })
+  )
 
   it.effect("a provider that is left alone because its account has used up its limit is passed over (§5.2)", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const closed: Fake.Turn = () =>
         Effect.fail(AiError.make({ module: "ModelRouter", method: "call", reason: new AiError.RateLimitError({}) }))
-      const { asked, service } = auxiliary((label) => label === "openrouter" ? closed : Fake.text("ok"))
+      const { asked, service } = auxiliary((label) => (label === "openrouter" ? closed : Fake.text("ok")))
       assert.strictEqual((yield* service.call("title", question)).text, "ok")
       assert.deepStrictEqual(asked, ["openrouter", "anthropic"])
-    }))
+    })
+  )
 
   it.effect("T50 an explicit provider is a hard constraint", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, service } = auxiliary(() => payment, {
         settings: settings({ auxiliary: { compression: { provider: "zai", apiKey: Redacted.make("z") } } })
       })
       const error = yield* Effect.flip(service.call("compression", question))
       assert.isTrue(AiError.isAiError(error) && error.reason._tag === "QuotaExhaustedError")
       assert.deepStrictEqual(asked, ["zai"])
-    }))
+    })
+  )
 
   it.effect("each task has its own deadline, after which the next provider is asked", () =>
-    Effect.gen(function*() {
-      const { asked, service } = auxiliary((label) => label === "openrouter" ? () => Effect.never : Fake.text("ok"), {
+    Effect.gen(function* () {
+      const { asked, service } = auxiliary((label) => (label === "openrouter" ? () => Effect.never : Fake.text("ok")), {
         settings: settings({ auxiliary: { title: { provider: "auto", timeout: 5 } } })
       })
       const fiber = yield* Effect.forkChild(service.call("title", question))
@@ -214,24 +257,35 @@ describe("hermes-llm auxiliary calls", () => {
       yield* TestClock.adjust("1 seconds")
       assert.strictEqual((yield* Fiber.join(fiber)).text, "ok")
       assert.deepStrictEqual(asked, ["openrouter", "anthropic"])
-    }))
+    })
+  )
 
   it.effect("hooks see the call under its session, told by platform and turn, each with its own request id", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const seen: Array<Record<string, unknown>> = []
       const hooks = yield* Hooks.make()
       yield* hooks.register(Hooks.on("pre_api_request", (event) => Effect.sync(() => void seen.push({ ...event }))))
       const { service } = auxiliary(() => Fake.text("ok"), {}, hooks)
       yield* service.call("compression", question)
       yield* service.call("title", question)
-      assert.deepStrictEqual(seen.map(({ platform }) => platform), ["auxiliary:compression", "auxiliary:title"])
-      assert.deepStrictEqual(seen.map(({ session_id }) => session_id), [ids.sessionId, ids.sessionId])
-      assert.deepStrictEqual(seen.map(({ turn_id }) => turn_id), [`${ids.turnId}:compression:1`, `${ids.turnId}:title:2`])
+      assert.deepStrictEqual(
+        seen.map(({ platform }) => platform),
+        ["auxiliary:compression", "auxiliary:title"]
+      )
+      assert.deepStrictEqual(
+        seen.map(({ session_id }) => session_id),
+        [ids.sessionId, ids.sessionId]
+      )
+      assert.deepStrictEqual(
+        seen.map(({ turn_id }) => turn_id),
+        [`${ids.turnId}:compression:1`, `${ids.turnId}:title:2`]
+      )
       assert.strictEqual(new Set(seen.map(({ api_request_id }) => api_request_id)).size, 2)
-    }))
+    })
+  )
 
   it.effect("usage is counted for each task, and told to who asks for it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const recorded: Array<string> = []
       const { service } = auxiliary(() => Fake.text("ok"))
       const record: Auxiliary.TaskRequest["record"] = ({ route, usage }) =>
@@ -243,19 +297,24 @@ describe("hermes-llm auxiliary calls", () => {
       assert.deepInclude(used.get("title")?.usage, { inputTokens: 20, outputTokens: 10, requestCount: 2 })
       assert.deepInclude(used.get("compression")?.usage, { requestCount: 1 })
       assert.deepStrictEqual(recorded, ["openrouter 10"])
-    }))
+    })
+  )
 
   it.effect("a model that only thought is taken at its thoughts", () =>
-    Effect.gen(function*() {
-      const { service } = auxiliary(() => () => Effect.succeed(Fake.answer([Response.makePart("reasoning", { text: "hm" })], "stop")))
+    Effect.gen(function* () {
+      const { service } = auxiliary(
+        () => () => Effect.succeed(Fake.answer([Response.makePart("reasoning", { text: "hm" })], "stop"))
+      )
       assert.strictEqual((yield* service.call("title", question)).text, "hm")
-    }))
+    })
+  )
 
   it.effect("without any key the main provider does it; resolve says who would", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, service } = auxiliary(() => Fake.text("ok"), { lookup: undefined })
       yield* service.call("title", question)
       assert.deepStrictEqual(asked, ["main"])
       assert.deepInclude(yield* service.resolve("title"), { provider: "deepseek" })
-    }))
+    })
+  )
 })

@@ -49,9 +49,16 @@ describe("hermes-llm catalogue and cost", () => {
   })
 
   it("T86 ids are found in the form of every provider", () => {
-    assert.deepInclude(ModelTables.findPrice("anthropic", "anthropic/claude-opus-4.6")?.row, { input: "5", output: "25" })
-    assert.deepInclude(ModelTables.findPrice("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.row, { input: "3" })
-    assert.deepInclude(ModelTables.findPrice("bedrock", "anthropic.claude-3-haiku-20240307-v1:0")?.row, { input: "0.25" })
+    assert.deepInclude(ModelTables.findPrice("anthropic", "anthropic/claude-opus-4.6")?.row, {
+      input: "5",
+      output: "25"
+    })
+    assert.deepInclude(ModelTables.findPrice("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.row, {
+      input: "3"
+    })
+    assert.deepInclude(ModelTables.findPrice("bedrock", "anthropic.claude-3-haiku-20240307-v1:0")?.row, {
+      input: "0.25"
+    })
     assert.deepInclude(ModelTables.findPrice("anthropic", "claude-3-5-sonnet-20241022")?.row, { output: "15" })
     assert.deepInclude(ModelTables.findPrice("bedrock", "amazon.nova-pro-v1:0")?.row, { input: "0.80" })
     assert.isUndefined(ModelTables.findPrice("anthropic", "claude-opus-9"))

@@ -6,10 +6,12 @@ import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
 import * as OpenRoute from "../../src/routing/OpenRoute.ts"
 import * as Routes from "../../src/routing/Routes.ts"
 
-const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup => (name) => {
-  const value = variables[name]
-  return value === undefined ? undefined : Redacted.make(value)
-}
+const lookup =
+  (variables: Readonly<Record<string, string>>): RouteKeys.Lookup =>
+  (name) => {
+    const value = variables[name]
+    return value === undefined ? undefined : Redacted.make(value)
+  }
 
 describe("hermes-llm detection", () => {
   it("T1 explicit mode wins over every rule and every upgrade", () => {
@@ -65,9 +67,14 @@ describe("hermes-llm detection", () => {
 
   it("T10 Claude on OpenRouter carries the tool streaming beta once, appended to what is there", () => {
     const betas = (model: string, own?: Readonly<Record<string, string>>) => {
-      const route = Routes.resolveRoute({ provider: "openrouter", model, headers: own }, lookup({ OPENROUTER_API_KEY: "or" }))
+      const route = Routes.resolveRoute(
+        { provider: "openrouter", model, headers: own },
+        lookup({ OPENROUTER_API_KEY: "or" })
+      )
       const { headers = {} } = OpenRoute.applyProfile(Result.getOrThrow(route))
-      return Object.entries(headers).flatMap(([name, value]) => name.toLowerCase() === "x-anthropic-beta" ? [value] : [])
+      return Object.entries(headers).flatMap(([name, value]) =>
+        name.toLowerCase() === "x-anthropic-beta" ? [value] : []
+      )
     }
     const beta = "fine-grained-tool-streaming-2025-05-14"
     assert.deepStrictEqual(betas("anthropic/claude-opus-4.6"), [beta])

@@ -38,7 +38,10 @@ const Echo = Tool.make("echo", {
 }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Echo)
 
-const stated = http(400, "This model's maximum context length is 32768 tokens. However, your messages resulted in 40000 tokens.")
+const stated = http(
+  400,
+  "This model's maximum context length is 32768 tokens. However, your messages resulted in 40000 tokens."
+)
 const tooLarge = http(413, "Request Entity Too Large")
 
 /** Keeps the system message and the newest ones, one fewer whenever it is asked. */
@@ -64,7 +67,7 @@ interface Options {
 }
 
 const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
-  const fakes = { first: Fake.make(...turns), second: Fake.make(...options.second ?? []) }
+  const fakes = { first: Fake.make(...turns), second: Fake.make(...(options.second ?? [])) }
   const requests: Array<string> = []
   const ends: Array<string> = []
   const catalogue = Catalogue.make({
@@ -75,23 +78,30 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
     post: () => Effect.succeed(undefined)
   })
   const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware: options.middleware }).pipe(
-    Layer.provideMerge(Layer.mergeAll(
-      RoutedModelRouter.layer({
-        chain: [{ route: route("first") }, ...options.second === undefined ? [] : [{ route: route("second") }]],
-        open: ({ model, provider, ...rest }) => {
-          const fake = provider === "first" ? fakes.first : fakes.second
-          return Effect.succeed({ ...fake.provider, info: { provider, model, apiMode: rest.apiMode, baseUrl: rest.baseUrl } })
-        },
-        catalogue
-      }),
-      Hooks.layer([
-        Hooks.on("pre_api_request", ({ api_request_id }) => Effect.sync(() => void requests.push(api_request_id))),
-        Hooks.on("on_session_end", ({ reason }) => Effect.sync(() => void ends.push(reason ?? "")))
-      ]),
-      SessionStore.layerMemory,
-      ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]),
-      Layer.succeed(CompactionPort, options.compaction ?? none)
-    ))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        RoutedModelRouter.layer({
+          chain: [{ route: route("first") }, ...(options.second === undefined ? [] : [{ route: route("second") }])],
+          open: ({ model, provider, ...rest }) => {
+            const fake = provider === "first" ? fakes.first : fakes.second
+            return Effect.succeed({
+              ...fake.provider,
+              info: { provider, model, apiMode: rest.apiMode, baseUrl: rest.baseUrl }
+            })
+          },
+          catalogue
+        }),
+        Hooks.layer([
+          Hooks.on("pre_api_request", ({ api_request_id }) => Effect.sync(() => void requests.push(api_request_id))),
+          Hooks.on("on_session_end", ({ reason }) => Effect.sync(() => void ends.push(reason ?? "")))
+        ]),
+        SessionStore.layerMemory,
+        ToolRegistry.layer([
+          Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))
+        ]),
+        Layer.succeed(CompactionPort, options.compaction ?? none)
+      )
+    )
   )
   return { layer, catalogue, requests, ends, fakes, asked: fakes.first.asked }
 }
@@ -99,60 +109,80 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
 const roles = ({ messages }: ModelCall): ReadonlyArray<Prompt.Message["role"]> => messages.map(({ role }) => role)
 
 /** Runs to the end, over as many pauses as there are, also between files. */
-const run = Effect.fnUntraced(function*(prompt: string) {
+const run = Effect.fnUntraced(function* (prompt: string) {
   const events: Array<RunEvent> = []
-  const exit = yield* running(Effect.exit(Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) })))
+  const exit = yield* running(
+    Effect.exit(Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) }))
+  )
   return { exit, events }
 })
 
-const succeeds = Effect.fnUntraced(function*(prompt: string) {
+const succeeds = Effect.fnUntraced(function* (prompt: string) {
   const { events, exit } = yield* run(prompt)
   return { result: yield* exit, events }
 })
 
-const failsWith = Effect.fnUntraced(function*(prompt: string) {
+const failsWith = Effect.fnUntraced(function* (prompt: string) {
   return yield* Effect.flip(Effect.flatten(Effect.map(run(prompt), ({ exit }) => exit)))
 })
 
 const echo = Fake.calls(Fake.call("c1", "echo", { text: "x" }))
 
 describe("hermes-llm overflow in a run", () => {
-  it.effect("T71 the limit that is stated is used, the conversation compacted and asked again; the next success writes it", () =>
-    Effect.gen(function*() {
-      const fs = yield* FileSystem.FileSystem
-      const home = yield* temporaryDirectory
-      const { asked, compaction } = dropping()
-      const told = setup([echo, fails(stated), Fake.text("done")], { compaction, windows: yield* ContextWindow.openFile(home) })
-      const { events, result } = yield* Effect.provide(succeeds("hi"), told.layer)
-      assert.strictEqual(result.text, "done")
-      assert.deepStrictEqual(told.asked.map(roles), [
-        ["system", "user"],
-        ["system", "user", "assistant", "tool"],
-        // A conversation begins with the user.
-        ["system", "user", "assistant", "tool"]
-      ])
-      assert.deepInclude(asked[0], { window: 32_768, reason: "context_overflow" })
-      assert.strictEqual(asked[0]?.sessionId, events.find((event) => event._tag === "RunStarted")?.sessionId)
-      // The session that was compacted goes on in another one.
-      assert.notStrictEqual(asked[0]?.sessionId, result.sessionId)
-      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000, 32_768])
-      assert.include(yield* fs.readFileString(`${home}/${ContextWindow.fileName}`), "m@https://first.example/v1: 32768")
-      assert.deepInclude(events.find(({ _tag }) => _tag === "Waiting"), {
-        millis: 2_000,
-        attempt: 1,
-        maxAttempts: 3,
-        reason: "m holds 32768 tokens: the conversation was compacted from 4 messages to 3"
-      })
-      assert.strictEqual(new Set(told.requests).size, 3, "each attempt has an id of its own")
-    }).pipe(Effect.provide(NodeServices.layer)))
+  it.effect(
+    "T71 the limit that is stated is used, the conversation compacted and asked again; the next success writes it",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const home = yield* temporaryDirectory
+        const { asked, compaction } = dropping()
+        const told = setup([echo, fails(stated), Fake.text("done")], {
+          compaction,
+          windows: yield* ContextWindow.openFile(home)
+        })
+        const { events, result } = yield* Effect.provide(succeeds("hi"), told.layer)
+        assert.strictEqual(result.text, "done")
+        assert.deepStrictEqual(told.asked.map(roles), [
+          ["system", "user"],
+          ["system", "user", "assistant", "tool"],
+          // A conversation begins with the user.
+          ["system", "user", "assistant", "tool"]
+        ])
+        assert.deepInclude(asked[0], { window: 32_768, reason: "context_overflow" })
+        assert.strictEqual(asked[0]?.sessionId, events.find((event) => event._tag === "RunStarted")?.sessionId)
+        // The session that was compacted goes on in another one.
+        assert.notStrictEqual(asked[0]?.sessionId, result.sessionId)
+        assert.deepStrictEqual(
+          told.asked.map(({ contextWindow }) => contextWindow),
+          [128_000, 128_000, 32_768]
+        )
+        assert.include(
+          yield* fs.readFileString(`${home}/${ContextWindow.fileName}`),
+          "m@https://first.example/v1: 32768"
+        )
+        assert.deepInclude(
+          events.find(({ _tag }) => _tag === "Waiting"),
+          {
+            millis: 2_000,
+            attempt: 1,
+            maxAttempts: 3,
+            reason: "m holds 32768 tokens: the conversation was compacted from 4 messages to 3"
+          }
+        )
+        assert.strictEqual(new Set(told.requests).size, 3, "each attempt has an id of its own")
+      }).pipe(Effect.provide(NodeServices.layer))
+  )
 
   it.effect("T72 a limit that was guessed is used and never written", () => {
     const windows = ContextWindow.makeInMemory()
     const vague = http(400, "Your input exceeds the context window of this model.")
     const told = setup([fails(vague), Fake.text("done")], { compaction: dropping().compaction, windows })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* succeeds("hi")
-      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 64_000])
+      assert.deepStrictEqual(
+        told.asked.map(({ contextWindow }) => contextWindow),
+        [128_000, 64_000]
+      )
       assert.isUndefined(yield* windows.get(route("first")))
     }).pipe(Effect.provide(told.layer))
   })
@@ -161,20 +191,29 @@ describe("hermes-llm overflow in a run", () => {
     const { asked, compaction } = dropping()
     const cap = http(400, "max_tokens: 32768 > context_window: 200000 - input_tokens: 190000 = available_tokens: 10000")
     const told = setup([fails(cap), echo, Fake.text("done")], { compaction, settings: { maxOutputTokens: 32_768 } })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* succeeds("hi")
-      assert.deepStrictEqual(told.asked.map(({ maxOutputTokens }) => maxOutputTokens), [32_768, 9_936, 32_768])
-      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000, 128_000])
+      assert.deepStrictEqual(
+        told.asked.map(({ maxOutputTokens }) => maxOutputTokens),
+        [32_768, 9_936, 32_768]
+      )
+      assert.deepStrictEqual(
+        told.asked.map(({ contextWindow }) => contextWindow),
+        [128_000, 128_000, 128_000]
+      )
       assert.deepStrictEqual(asked, [])
     }).pipe(Effect.provide(told.layer))
   })
 
   it.effect("T74 the fourth overflow of a turn ends it, with the exact error and reason", () => {
     const told = setup([echo, echo, fails(stated)], { compaction: dropping().compaction })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const error = yield* failsWith("hi")
       assert.instanceOf(error, CompressionExhausted)
-      assert.match(error.message, /does not fit into m after 3 attempts to compact it: start a new session, or choose a model/)
+      assert.match(
+        error.message,
+        /does not fit into m after 3 attempts to compact it: start a new session, or choose a model/
+      )
       assert.strictEqual(told.asked.length, 2 + 4)
       assert.deepStrictEqual(told.ends, ["compression_exhausted"])
     }).pipe(Effect.provide(told.layer))
@@ -184,10 +223,13 @@ describe("hermes-llm overflow in a run", () => {
     const windows = ContextWindow.makeInMemory()
     const gate = http(429, "Extra usage is required for long context requests.")
     const told = setup([fails(gate), Fake.text("done")], { compaction: dropping().compaction, windows })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* windows.confirm(route("first"), 1_000_000)
       yield* succeeds("hi")
-      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [1_000_000, 200_000])
+      assert.deepStrictEqual(
+        told.asked.map(({ contextWindow }) => contextWindow),
+        [1_000_000, 200_000]
+      )
       assert.strictEqual(yield* windows.get(route("first")), 1_000_000)
     }).pipe(Effect.provide(told.layer))
   })
@@ -197,17 +239,20 @@ describe("hermes-llm overflow in a run", () => {
       compaction: dropping().compaction,
       settings: { maxIterations: 2 }
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { events, result } = yield* succeeds("hi")
       assert.deepInclude(result, { exit: "text_response", text: "done", steps: 2 })
-      assert.deepStrictEqual(events.flatMap((event) => event._tag === "StepStarted" ? [event.step] : []), [1, 2])
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "StepStarted" ? [event.step] : [])),
+        [1, 2]
+      )
     }).pipe(Effect.provide(told.layer))
   })
 
   it.effect("a body that is too large is compacted, and is over at once when that makes nothing smaller", () => {
     const smaller = setup([echo, fails(tooLarge), Fake.text("done")], { compaction: dropping().compaction })
     const same = setup([fails(tooLarge)], { compaction: { compact: ({ messages }) => Effect.succeed(messages) } })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       assert.strictEqual((yield* Effect.provide(succeeds("hi"), smaller.layer)).result.text, "done")
       const error = yield* Effect.provide(failsWith("hi"), same.layer)
       assert.include(String(error), "cannot be made smaller")
@@ -217,7 +262,7 @@ describe("hermes-llm overflow in a run", () => {
 
   it.effect("where nobody compacts it says so after one refusal, and remembers what was learnt", () => {
     const told = setup([fails(stated)])
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const error = yield* failsWith("hi")
       assert.instanceOf(error, CompressionExhausted)
       assert.include(error.message, "does not fit into m, and no compaction is configured")
@@ -228,8 +273,11 @@ describe("hermes-llm overflow in a run", () => {
 
   it.effect("a fallback is asked before the turn is lost, and has compactions of its own", () => {
     const { asked, compaction } = dropping()
-    const told = setup([echo, echo, fails(stated)], { compaction, second: [fails(stated), Fake.text("from the second")] })
-    return Effect.gen(function*() {
+    const told = setup([echo, echo, fails(stated)], {
+      compaction,
+      second: [fails(stated), Fake.text("from the second")]
+    })
+    return Effect.gen(function* () {
       const { events, result } = yield* succeeds("hi")
       assert.deepInclude(result, { text: "from the second", provider: "second" })
       assert.strictEqual(asked.length, 4)
@@ -239,7 +287,7 @@ describe("hermes-llm overflow in a run", () => {
 
   it.effect("what is no matter of size goes up as it is", () => {
     const told = setup([fails(http(400, "Invalid value for temperature"))], { compaction: dropping().compaction })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const error = yield* failsWith("hi")
       assert.strictEqual((error as AiError.AiError).reason._tag, "InvalidRequestError")
       assert.deepStrictEqual(told.ends, ["failed"])
@@ -249,57 +297,73 @@ describe("hermes-llm overflow in a run", () => {
   const bad = fails(http(400, "Invalid value for messages[3]"))
   const told = (message: Prompt.Message | undefined): string => JSON.stringify(message?.content)
 
-  it.effect("T146 (nothing that was written is lost) a message that a large conversation was refused for is not sent again", () => {
-    const { asked, layer } = setup([Fake.text("yes"), bad, Fake.text("fine")])
-    return Effect.gen(function*() {
-      const sessionId = (yield* Agent.run({ prompt: "first" })).sessionId
-      const long = "x".repeat(4 * 50_001)
-      yield* Effect.flip(Agent.run({ prompt: long, sessionId }))
-      assert.strictEqual((yield* Agent.run({ prompt: "go on", sessionId })).text, "fine")
-      assert.deepStrictEqual(asked.map(roles), [
-        ["system", "user"],
-        ["system", "user", "assistant", "user"],
-        ["system", "user", "assistant", "user"]
-      ])
-      assert.include(told(asked[2]?.messages[3]), "go on")
-      const stored = yield* (yield* SessionStore.SessionStore).messages(sessionId)
-      assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "user", "assistant", "user", "assistant"])
-      assert.include(told(stored[2]), long)
-      assert.include(told(stored[3]), "The provider refused this message, and it is not sent again")
-    }).pipe(Effect.provide(layer))
-  })
+  it.effect(
+    "T146 (nothing that was written is lost) a message that a large conversation was refused for is not sent again",
+    () => {
+      const { asked, layer } = setup([Fake.text("yes"), bad, Fake.text("fine")])
+      return Effect.gen(function* () {
+        const sessionId = (yield* Agent.run({ prompt: "first" })).sessionId
+        const long = "x".repeat(4 * 50_001)
+        yield* Effect.flip(Agent.run({ prompt: long, sessionId }))
+        assert.strictEqual((yield* Agent.run({ prompt: "go on", sessionId })).text, "fine")
+        assert.deepStrictEqual(asked.map(roles), [
+          ["system", "user"],
+          ["system", "user", "assistant", "user"],
+          ["system", "user", "assistant", "user"]
+        ])
+        assert.include(told(asked[2]?.messages[3]), "go on")
+        const stored = yield* (yield* SessionStore.SessionStore).messages(sessionId)
+        assert.deepStrictEqual(
+          stored.map(({ role }) => role),
+          ["user", "assistant", "user", "assistant", "user", "assistant"]
+        )
+        assert.include(told(stored[2]), long)
+        assert.include(told(stored[3]), "The provider refused this message, and it is not sent again")
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
-  it.effect("T146 a small conversation keeps what was refused, and so does one that was refused for another reason", () => {
-    const small = setup([bad, Fake.text("fine")])
-    const denied = setup([fails(http(401, "Invalid API key")), Fake.text("fine")])
-    const again = Effect.fnUntraced(function*(prompt: string) {
-      const sessionId = "20260101_000000_aaaaaa"
-      yield* Effect.flip(Agent.run({ prompt, sessionId }))
-      yield* Agent.run({ prompt: "go on", sessionId })
-    })
-    return Effect.gen(function*() {
-      yield* Effect.provide(again("hi"), small.layer)
-      yield* Effect.provide(again("x".repeat(4 * 50_001)), denied.layer)
-      for (const { asked } of [small, denied]) {
-        assert.deepStrictEqual(asked.map(roles).at(-1), ["system", "user"])
-        assert.lengthOf(asked.at(-1)?.messages[1]?.content ?? [], 2)
-      }
-    })
-  })
+  it.effect(
+    "T146 a small conversation keeps what was refused, and so does one that was refused for another reason",
+    () => {
+      const small = setup([bad, Fake.text("fine")])
+      const denied = setup([fails(http(401, "Invalid API key")), Fake.text("fine")])
+      const again = Effect.fnUntraced(function* (prompt: string) {
+        const sessionId = "20260101_000000_aaaaaa"
+        yield* Effect.flip(Agent.run({ prompt, sessionId }))
+        yield* Agent.run({ prompt: "go on", sessionId })
+      })
+      return Effect.gen(function* () {
+        yield* Effect.provide(again("hi"), small.layer)
+        yield* Effect.provide(again("x".repeat(4 * 50_001)), denied.layer)
+        for (const { asked } of [small, denied]) {
+          assert.deepStrictEqual(asked.map(roles).at(-1), ["system", "user"])
+          assert.lengthOf(asked.at(-1)?.messages[1]?.content ?? [], 2)
+        }
+      })
+    }
+  )
 
   it.effect("T146 what did not fit is taken back too, unless the run had done something before", () => {
     const first = setup([fails(stated), Fake.text("fine")])
     const later = setup([echo, fails(stated), Fake.text("fine")])
-    const again = Effect.fnUntraced(function*() {
+    const again = Effect.fnUntraced(function* () {
       const sessionId = "20260101_000000_aaaaaa"
       yield* Effect.flip(Agent.run({ prompt: "hi", sessionId }))
       yield* Agent.run({ prompt: "go on", sessionId })
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Effect.provide(again(), first.layer)
       yield* Effect.provide(again(), later.layer)
       assert.deepStrictEqual(first.asked.map(roles).at(-1), ["system", "user"])
-      assert.deepStrictEqual(later.asked.map(roles).at(-1), ["system", "user", "assistant", "tool", "assistant", "user"])
+      assert.deepStrictEqual(later.asked.map(roles).at(-1), [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user"
+      ])
     })
   })
 
@@ -307,12 +371,17 @@ describe("hermes-llm overflow in a run", () => {
     const elsewhere = route("second", "small")
     const told = setup([Fake.text("fine")], {
       second: [fails(stated)],
-      middleware: [Middleware.wrapModelCall({
-        name: "elsewhere",
-        wrap: (next) => ({ call }) => next({ call, route: elsewhere })
-      })]
+      middleware: [
+        Middleware.wrapModelCall({
+          name: "elsewhere",
+          wrap:
+            (next) =>
+            ({ call }) =>
+              next({ call, route: elsewhere })
+        })
+      ]
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       assert.instanceOf(yield* failsWith("hi"), CompressionExhausted)
       assert.deepStrictEqual(yield* told.catalogue.window(elsewhere), { tokens: 32_768, source: "learnt" })
       assert.deepStrictEqual(yield* told.catalogue.window(route("first")), { tokens: 128_000, source: "default" })
@@ -323,14 +392,19 @@ describe("hermes-llm overflow in a run", () => {
   it.effect("an application brings its own compaction, and says what its model holds", () => {
     const fake = Fake.make(fails(tooLarge), Fake.text("done"))
     const named = { ...fake.provider, info: { ...fake.provider.info, model: "gpt-4-0613" } }
-    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, named) }).pipe(Layer.provide([
-      Layer.succeed(CompactionPort, { compact: ({ messages }) => Effect.succeed(messages.slice(1)) }),
-      Layer.succeed(Catalogue.Catalogue, Catalogue.makeBundled({ default: "gpt-4-0613", contextLength: 8_192 }))
-    ]))
-    return Effect.gen(function*() {
+    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, named) }).pipe(
+      Layer.provide([
+        Layer.succeed(CompactionPort, { compact: ({ messages }) => Effect.succeed(messages.slice(1)) }),
+        Layer.succeed(Catalogue.Catalogue, Catalogue.makeBundled({ default: "gpt-4-0613", contextLength: 8_192 }))
+      ])
+    )
+    return Effect.gen(function* () {
       assert.strictEqual((yield* succeeds("hi")).result.text, "done")
       assert.deepStrictEqual(fake.asked.map(roles), [["system", "user"], ["user"]])
-      assert.deepStrictEqual(fake.asked.map(({ contextWindow }) => contextWindow), [8_192, 8_192])
+      assert.deepStrictEqual(
+        fake.asked.map(({ contextWindow }) => contextWindow),
+        [8_192, 8_192]
+      )
     }).pipe(Effect.provide(runtime))
   })
 })

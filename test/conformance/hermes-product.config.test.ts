@@ -72,14 +72,13 @@ openrouter:
 const yamlOf = (command: string): string => /<<'YAML'\n([^]*?)^YAML$/m.exec(command)?.[1] ?? ""
 
 const load = (yaml: string) =>
-  Effect.flatMap(
-    Yaml.read(yaml, "config.yaml"),
-    (file) => Config.resolve({ file, environment: Environment.make({}), flags: [] })
+  Effect.flatMap(Yaml.read(yaml, "config.yaml"), (file) =>
+    Config.resolve({ file, environment: Environment.make({}), flags: [] })
   )
 
 describe("the documents' configuration", () => {
   it.effect("the Relay document's files load as printed, without a warning", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const [full, short] = yield* Effect.forEach(relayDocument, (command) => load(yamlOf(command)))
       assert.deepStrictEqual(full?.warnings, [])
       assert.deepStrictEqual(short?.warnings, [])
@@ -96,19 +95,22 @@ describe("the documents' configuration", () => {
         baseUrl: "http://127.0.0.1:11434/v1"
       })
       assert.deepStrictEqual(short?.settings.model, model)
-    }))
+    })
+  )
 
   it.effect("the usage document's files load as printed; what has no effect yet is said", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const [pool, threshold] = yield* Effect.forEach(usageDocument, load)
       assert.deepStrictEqual(pool?.warnings, [])
-      assert.deepStrictEqual(
-        pool?.settings.credentials["openrouter"]?.apiKeys.map(Redacted.value),
-        ["sk-or-key1", "sk-or-key2", "sk-or-key3"]
-      )
+      assert.deepStrictEqual(pool?.settings.credentials["openrouter"]?.apiKeys.map(Redacted.value), [
+        "sk-or-key1",
+        "sk-or-key2",
+        "sk-or-key3"
+      ])
       assert.deepStrictEqual(threshold?.warnings, [])
       assert.strictEqual(threshold?.settings.compression.threshold, 0.5)
-    }))
+    })
+  )
 })
 
 describe("config set", () => {
@@ -119,15 +121,19 @@ describe("config set", () => {
   }))
 
   it.effect("T22 a key that ends in _API_KEY is in the environment file and not in the YAML", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, run } = yield* inHome
       for (const key of ["OPENROUTER_API_KEY", "telegram_bot_token", "SOME_SECRET"]) yield* run(Edit.set(key, "v4lue"))
-      assert.strictEqual(readFileSync(file(".env"), "utf8"), "OPENROUTER_API_KEY=v4lue\nTELEGRAM_BOT_TOKEN=v4lue\nSOME_SECRET=v4lue\n")
+      assert.strictEqual(
+        readFileSync(file(".env"), "utf8"),
+        "OPENROUTER_API_KEY=v4lue\nTELEGRAM_BOT_TOKEN=v4lue\nSOME_SECRET=v4lue\n"
+      )
       assert.isFalse(existsSync(file("config.yaml")))
-    }))
+    })
+  )
 
   it.effect("T23 an existing literal key with a dot is meant, and no nested mapping appears", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, run } = yield* inHome
       const before = "providers:\n  ollama:\n    models:\n      qwen3.6:35b:\n        timeout_seconds: 5\n"
       writeFileSync(file("config.yaml"), before)
@@ -141,7 +147,8 @@ describe("config set", () => {
       const refused = yield* Effect.flip(run(Edit.set("providers.ollama.models.qwen3.7.timeout_seconds", "1")))
       assert.strictEqual(
         refused.message,
-        "providers.ollama.models.qwen3.7.timeout_seconds: \"qwen3\" beside \"qwen3.6:35b\" would be ambiguous: write a dot in a name as \\."
+        'providers.ollama.models.qwen3.7.timeout_seconds: "qwen3" beside "qwen3.6:35b" would be ambiguous: write a dot in a name as \\.'
       )
-    }))
+    })
+  )
 })

@@ -10,7 +10,7 @@ const args = JSON.stringify({ command: `curl ${key} here` })
 
 /** The arguments of a call as a reader puts them together. */
 const shownOf = (parts: ReadonlyArray<StreamPart>, id: string): string =>
-  parts.map((part) => part.type === "tool-params-delta" && part.id === id ? part.delta : "").join("")
+  parts.map((part) => (part.type === "tool-params-delta" && part.id === id ? part.delta : "")).join("")
 
 const seen = (redact: boolean, pieces: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
   const watcher = AnswerText.makeWatcher(redact)
@@ -22,9 +22,22 @@ describe("arguments of a call that come in pieces", () => {
     const whole = redactKeys(args)
     assert.notInclude(whole, key)
     for (let at = 0; at <= args.length; at++) {
-      assert.strictEqual(shownOf(seen(true, [makeParamsDelta("a", args.slice(0, at)), makeParamsDelta("a", args.slice(at))]), "a"), whole, `${at}`)
+      assert.strictEqual(
+        shownOf(seen(true, [makeParamsDelta("a", args.slice(0, at)), makeParamsDelta("a", args.slice(at))]), "a"),
+        whole,
+        `${at}`
+      )
     }
-    assert.strictEqual(shownOf(seen(true, Array.from(args, (letter) => makeParamsDelta("a", letter))), "a"), whole)
+    assert.strictEqual(
+      shownOf(
+        seen(
+          true,
+          Array.from(args, (letter) => makeParamsDelta("a", letter))
+        ),
+        "a"
+      ),
+      whole
+    )
   })
 
   it("are held for each call, and pass as they are where nothing is redacted", () => {

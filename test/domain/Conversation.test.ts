@@ -30,7 +30,8 @@ const play = (script: typeof Script.Type): ReadonlyArray<Prompt.Message> => {
           content: [
             Prompt.textPart({ text: `step ${step}` }),
             ...Array.from({ length: turn.calls }, (_, index) =>
-              Prompt.toolCallPart({ id: `${step}-${index}`, name: "tool", params: {}, providerExecuted: false }))
+              Prompt.toolCallPart({ id: `${step}-${index}`, name: "tool", params: {}, providerExecuted: false })
+            )
           ]
         })
       case "tool":
@@ -42,7 +43,7 @@ const play = (script: typeof Script.Type): ReadonlyArray<Prompt.Message> => {
 }
 
 const resultIds = (message: Prompt.Message): ReadonlyArray<string> =>
-  message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [part.id] : []) : []
+  message.role === "tool" ? message.content.flatMap((part) => (part.type === "tool-result" ? [part.id] : [])) : []
 
 /** The ids answered right after the message at `index`, in order. */
 const answeredAfter = (messages: ReadonlyArray<Prompt.Message>, index: number): ReadonlyArray<string> => {
@@ -51,13 +52,21 @@ const answeredAfter = (messages: ReadonlyArray<Prompt.Message>, index: number): 
 }
 
 describe("closeOpenCalls", () => {
-  prop("answers every call exactly once, right after it and in model order", { script: Script }, ({ script }) => {
-    const closed = Conversation.closeOpenCalls(play(script))
-    closed.forEach((message, index) => {
-      if (message.role === "tool") return
-      assert.deepStrictEqual(answeredAfter(closed, index), Conversation.listToolCalls(message).map((call) => call.id))
-    })
-  }, { arbitrary: { runs: 500 } })
+  prop(
+    "answers every call exactly once, right after it and in model order",
+    { script: Script },
+    ({ script }) => {
+      const closed = Conversation.closeOpenCalls(play(script))
+      closed.forEach((message, index) => {
+        if (message.role === "tool") return
+        assert.deepStrictEqual(
+          answeredAfter(closed, index),
+          Conversation.listToolCalls(message).map((call) => call.id)
+        )
+      })
+    },
+    { arbitrary: { runs: 500 } }
+  )
 
   prop("keeps everything that is no tool message, in its order", { script: Script }, ({ script }) => {
     const messages = play(script)
@@ -65,34 +74,50 @@ describe("closeOpenCalls", () => {
     assert.deepStrictEqual(spoken(Conversation.closeOpenCalls(messages)), spoken(messages))
   })
 
-  prop("keeps the first result before the next answer, and cancels a call without one", { script: Script }, ({ script }) => {
-    const messages = play(script)
-    const answeredBeforeNext = (index: number): ReadonlyArray<string> => {
-      const end = messages.findIndex((message, at) => at > index && message.role === "assistant")
-      return messages.slice(index + 1, end === -1 ? undefined : end).flatMap(resultIds)
+  prop(
+    "keeps the first result before the next answer, and cancels a call without one",
+    { script: Script },
+    ({ script }) => {
+      const messages = play(script)
+      const answeredBeforeNext = (index: number): ReadonlyArray<string> => {
+        const end = messages.findIndex((message, at) => at > index && message.role === "assistant")
+        return messages.slice(index + 1, end === -1 ? undefined : end).flatMap(resultIds)
+      }
+      const closed = Conversation.closeOpenCalls(messages)
+      const parts = (list: ReadonlyArray<Prompt.Message>) =>
+        list
+          .flatMap((message) => (message.role === "tool" ? message.content : []))
+          .filter((part) => part.type === "tool-result")
+      const reachable = messages.flatMap((message, index) =>
+        Conversation.listToolCalls(message).map((call) => ({
+          id: call.id,
+          answered: answeredBeforeNext(index).includes(call.id)
+        }))
+      )
+      for (const { id, answered } of reachable) {
+        const kept = parts(closed).find((part) => part.id === id)
+        const first = parts(messages).find((part) => part.id === id)
+        assert.strictEqual(kept?.result, answered ? first?.result : Conversation.cancelledResult)
+        assert.strictEqual(kept?.isFailure, !answered)
+      }
     }
-    const closed = Conversation.closeOpenCalls(messages)
-    const parts = (list: ReadonlyArray<Prompt.Message>) =>
-      list.flatMap((message) => message.role === "tool" ? message.content : []).filter((part) => part.type === "tool-result")
-    const reachable = messages.flatMap((message, index) =>
-      Conversation.listToolCalls(message).map((call) => ({ id: call.id, answered: answeredBeforeNext(index).includes(call.id) })))
-    for (const { id, answered } of reachable) {
-      const kept = parts(closed).find((part) => part.id === id)
-      const first = parts(messages).find((part) => part.id === id)
-      assert.strictEqual(kept?.result, answered ? first?.result : Conversation.cancelledResult)
-      assert.strictEqual(kept?.isFailure, !answered)
-    }
-  })
+  )
 
-  prop("a run that goes on from a session has the same, after any number of rejected messages and runs before it",
-    { script: Script, rejected: Schema.Array(Index) }, ({ rejected, script }) => {
+  prop(
+    "a run that goes on from a session has the same, after any number of rejected messages and runs before it",
+    { script: Script, rejected: Schema.Array(Index) },
+    ({ rejected, script }) => {
       const messages = [...play(script)]
       for (const index of rejected) messages.splice(3 * index + 1, 0, Conversation.makeRejection("no"))
       for (let length = 0; length <= messages.length; length++) {
         const some = messages.slice(0, length)
-        assert.deepStrictEqual(Conversation.resume(some), Conversation.closeOpenCalls(Conversation.withoutRejected(some)))
+        assert.deepStrictEqual(
+          Conversation.resume(some),
+          Conversation.closeOpenCalls(Conversation.withoutRejected(some))
+        )
       }
-    })
+    }
+  )
 
   prop("done twice does nothing more, and returns the same messages", { script: Script }, ({ script }) => {
     const once = Conversation.closeOpenCalls(play(script))
@@ -106,14 +131,11 @@ describe("closeOpenCalls", () => {
       content: ["a", "b"].map((id) => Prompt.toolCallPart({ id, name: "tool", params: {}, providerExecuted: false }))
     })
     const swapped = Prompt.toolMessage({ content: [result("b", "second"), result("a", "first")] })
-    assert.deepStrictEqual(
-      Conversation.closeOpenCalls([assistant, swapped]),
-      [
-        assistant,
-        Prompt.toolMessage({ content: [result("a", "first")] }),
-        Prompt.toolMessage({ content: [result("b", "second")] })
-      ]
-    )
+    assert.deepStrictEqual(Conversation.closeOpenCalls([assistant, swapped]), [
+      assistant,
+      Prompt.toolMessage({ content: [result("a", "first")] }),
+      Prompt.toolMessage({ content: [result("b", "second")] })
+    ])
     const fine = Prompt.toolMessage({ content: [result("a", "first"), result("b", "second")] })
     assert.strictEqual(Conversation.closeOpenCalls([assistant, fine])[1], fine)
   })
@@ -125,8 +147,16 @@ describe("closeOpenCalls", () => {
     const first = Prompt.toolMessage({ content: [result("a", "first")] })
     const second = Prompt.toolMessage({ content: [result("b", "second")] })
     const user = Prompt.userMessage({ content: [Prompt.textPart({ text: "look into src too" })] })
-    assert.deepStrictEqual(Conversation.closeOpenCalls([assistant, first, user, second]), [assistant, first, second, user])
-    assert.deepStrictEqual(Conversation.listOpenCalls([assistant, first, user]).map(({ id }) => id), ["b"])
+    assert.deepStrictEqual(Conversation.closeOpenCalls([assistant, first, user, second]), [
+      assistant,
+      first,
+      second,
+      user
+    ])
+    assert.deepStrictEqual(
+      Conversation.listOpenCalls([assistant, first, user]).map(({ id }) => id),
+      ["b"]
+    )
     assert.deepStrictEqual(Conversation.listOpenCalls([assistant, first, user, second]), [])
   })
 

@@ -19,7 +19,8 @@ describe("fences of TextHygiene", () => {
       ["<memory-context><plugin-context></memory-context>x", "x"],
       ["[System note: The following is recalled memory context, NOT new user input.] hi", "hi"],
       ["a < b and <memory> stay", "a < b and <memory> stay"]
-    ] as const) assert.strictEqual(TextHygiene.stripFences(text), left)
+    ] as const)
+      assert.strictEqual(TextHygiene.stripFences(text), left)
   })
 
   it("drops blocks from output, whatever the pieces", () => {
@@ -33,7 +34,8 @@ describe("fences of TextHygiene", () => {
       ["1 < 2", "1 < 2"]
     ] as const) {
       assert.strictEqual(TextHygiene.stripOutputFences(text), shown)
-      for (let at = 0; at <= text.length; at++) assert.strictEqual(read([text.slice(0, at), text.slice(at)]), shown, `split at ${at}`)
+      for (let at = 0; at <= text.length; at++)
+        assert.strictEqual(read([text.slice(0, at), text.slice(at)]), shown, `split at ${at}`)
       assert.strictEqual(read(Array.from(text)), shown)
     }
   })
@@ -47,8 +49,20 @@ describe("fences of TextHygiene", () => {
   })
 
   const Part = Schema.Literals([
-    "<", ">", "/", "memory-context", "plugin-context", "<memory-context>", "</memory-context>", "<plugin-context>",
-    "</plugin-context>", " ", "x", "`", "<memory", "\n"
+    "<",
+    ">",
+    "/",
+    "memory-context",
+    "plugin-context",
+    "<memory-context>",
+    "</memory-context>",
+    "<plugin-context>",
+    "</plugin-context>",
+    " ",
+    "x",
+    "`",
+    "<memory",
+    "\n"
   ])
 
   prop("gives the same for all pieces of any text", [Schema.Array(Part)], ([parts]) => {

@@ -1,4 +1,5 @@
-// Folds of lists that grow at their end: the state of a list is the same however the list came to be, and costs what is new.
+// Folds of lists that grow at their end: the state of a list is the same however the list came to be, and costs what is
+// new.
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as GrowingList from "../../src/domain/GrowingList.ts"
@@ -46,15 +47,22 @@ const change = (items: Array<Item>, step: typeof Change.Type, next: () => Item):
 }
 
 describe("GrowingList.fold", () => {
-  prop("the state is that of the whole list, whatever lists came before it", [Schema.Array(Change).check(Schema.isMaxLength(30))], ([changes]) => {
-    const { fold } = recording()
-    const items: Array<Item> = []
-    let serial = 0
-    for (const step of changes) {
-      change(items, step, () => ({ name: serial++ }))
-      assert.deepStrictEqual(fold(items), items.map(({ name }) => name))
+  prop(
+    "the state is that of the whole list, whatever lists came before it",
+    [Schema.Array(Change).check(Schema.isMaxLength(30))],
+    ([changes]) => {
+      const { fold } = recording()
+      const items: Array<Item> = []
+      let serial = 0
+      for (const step of changes) {
+        change(items, step, () => ({ name: serial++ }))
+        assert.deepStrictEqual(
+          fold(items),
+          items.map(({ name }) => name)
+        )
+      }
     }
-  })
+  )
 
   it("a list that grows costs its new items, twice at most", () => {
     const { added, fold } = recording()
@@ -86,7 +94,10 @@ describe("GrowingList.fold", () => {
       const own = [0, 1, 2].map((step) => ({ name: 3 * run + step }))
       for (const length of [1, 1, 2, 3]) {
         const items = [...stored, ...own.slice(0, length)]
-        assert.deepStrictEqual(fold(items), items.map(({ name }) => name))
+        assert.deepStrictEqual(
+          fold(items),
+          items.map(({ name }) => name)
+        )
       }
       costs.push(added.length - before)
       stored.push(...own.map(({ name }) => ({ name })))

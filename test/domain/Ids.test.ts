@@ -4,10 +4,11 @@ import * as Ids from "../../src/domain/Ids.ts"
 
 describe("Ids", () => {
   it.effect("sessions that begin in the same second never share an id", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       // So many that six hex digits would repeat: the odds against it are one to e¹¹.
       const ids = yield* Effect.all(Array.from({ length: 20_000 }, () => Ids.makeSessionId))
       assert.strictEqual(new Set(ids).size, ids.length)
       assert.match(ids[0] ?? "", /^\d{8}_\d{6}_[0-9a-f]{6}$/)
-    }))
+    })
+  )
 })

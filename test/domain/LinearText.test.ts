@@ -15,10 +15,51 @@ import * as Injection from "../../src/domain/Injection.ts"
 import { steepness } from "../support/growth.ts"
 
 const units = [
-  " ", "\t", "\n", "a", "-", "--", "--I", "`", "#", "<", "<TITLE", "<script ", "<!--ignore ", "[system note: context ", "cookie:K", "token=", "sk-", "eyJ", "://",
-  "=", "\"", "'", "{", "[", "\\", "\\\"", "curl $", "cat .", "A", "0", "AKIA", "0:a", ";password=", "<think>", "</think>", "<memory-context>",
-  "-----BEGIN PRIVATE KEY-----", "_KEY=", "Bearer ", "é", "\u200b",
-  "[a](", "[1,]", "}", ", "
+  " ",
+  "\t",
+  "\n",
+  "a",
+  "-",
+  "--",
+  "--I",
+  "`",
+  "#",
+  "<",
+  "<TITLE",
+  "<script ",
+  "<!--ignore ",
+  "[system note: context ",
+  "cookie:K",
+  "token=",
+  "sk-",
+  "eyJ",
+  "://",
+  "=",
+  '"',
+  "'",
+  "{",
+  "[",
+  "\\",
+  '\\"',
+  "curl $",
+  "cat .",
+  "A",
+  "0",
+  "AKIA",
+  "0:a",
+  ";password=",
+  "<think>",
+  "</think>",
+  "<memory-context>",
+  "-----BEGIN PRIVATE KEY-----",
+  "_KEY=",
+  "Bearer ",
+  "é",
+  "\u200b",
+  "[a](",
+  "[1,]",
+  "}",
+  ", "
 ]
 
 const markdown = await Effect.runPromise(Markdown.load("render"))
@@ -29,7 +70,23 @@ const rendered = (text: string): string => {
 }
 
 const markdownUnits = [
-  "> ", "- a\n", "  - a\n", "1. ", "* ", "- - ", "| a ", "|-|\n", "| a |\n", "~~~\n", "[a](", "**_", "    a\n", "a\n\n", "> a\n", "a\n> ", "[x]: y\n"
+  "> ",
+  "- a\n",
+  "  - a\n",
+  "1. ",
+  "* ",
+  "- - ",
+  "| a ",
+  "|-|\n",
+  "| a |\n",
+  "~~~\n",
+  "[a](",
+  "**_",
+  "    a\n",
+  "a\n\n",
+  "> a\n",
+  "a\n> ",
+  "[x]: y\n"
 ]
 
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
@@ -40,13 +97,14 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "Injection.scan, of a file": (text) => Injection.scan(text, "context file"),
   "Injection.scan, of a skill": (text) => Injection.scan(text, "skill"),
   "SkillFile.warnings": SkillFile.findWarnings,
-  "Markdown": (text) => rendered(text),
+  Markdown: (text) => rendered(text),
   "Markdown, one line": (text) => rendered(text.replaceAll("\n", " ")),
   "Markdown, heading": (text) => rendered(`# ${text.replaceAll("\n", " ")}x\t`),
   "Markdown, code": (text) => rendered(`\`\`\`\n${text}x`),
   "LogLine.render": (text) => LogLine.render("Info", text),
   "ArgumentRepair.repair": ArgumentRepair.repair,
-  "V4A.parse": (text) => V4A.parse(`*** Begin Patch\n*** Move File: ${text} -> ${text}\n*** Add File:${text}\n*** End Patch`),
+  "V4A.parse": (text) =>
+    V4A.parse(`*** Begin Patch\n*** Move File: ${text} -> ${text}\n*** Add File:${text}\n*** End Patch`),
   "Pattern.compile": Pattern.compile,
   "Pattern.isBounded": (text) => Pattern.isBounded(text.slice(0, 4_096))
 }

@@ -59,7 +59,7 @@ describe("RedactionStream", () => {
       const text = [...parts, key].join("\n")
       const pieces: Array<string> = []
       for (let at = 0, turn = 0; at < text.length; turn++) {
-        const size = 1 + Math.abs(sizes[turn % Math.max(1, sizes.length)] ?? 3) % 40
+        const size = 1 + (Math.abs(sizes[turn % Math.max(1, sizes.length)] ?? 3) % 40)
         pieces.push(text.slice(at, at + size))
         at += size
       }
@@ -75,7 +75,12 @@ describe("RedactionStream", () => {
     for (let turn = 0; turn < 40; turn++) shown += stream.push("a".repeat(4_096)).length
     assert.isAtLeast(shown, 40 * 4_096 - 2 * RedactionStream.maxHeld)
     const endless = RedactionStream.make()
-    const out = [`-----BEGIN PRIVATE KEY-----\n`, ...Array.from({ length: 64 }, () => "MIIEowIBAAKCAQEAu1SU1LfVLPHCozMx\n".repeat(64))].map(endless.push).join("")
+    const out = [
+      `-----BEGIN PRIVATE KEY-----\n`,
+      ...Array.from({ length: 64 }, () => "MIIEowIBAAKCAQEAu1SU1LfVLPHCozMx\n".repeat(64))
+    ]
+      .map(endless.push)
+      .join("")
     assert.notInclude(out + endless.end(), "MIIEowIBAAKCAQEAu1SU1LfVLPHCozMx")
   })
 })

@@ -10,8 +10,25 @@ describe("A rejected message", () => {
 
   it("takes back the note and the user's message before it, and nothing else", () => {
     const kept = [makeUserMessage("a"), answer, makeUserMessage("b")]
-    assert.deepStrictEqual(Conversation.withoutRejected([makeUserMessage("a"), answer, makeUserMessage("x"), Conversation.makeRejection("bad"), makeUserMessage("b")]), kept)
-    assert.deepStrictEqual(Conversation.withoutRejected([makeUserMessage("a"), answer, Conversation.makeRejection("bad"), makeUserMessage("b")]), kept)
+    assert.deepStrictEqual(
+      Conversation.withoutRejected([
+        makeUserMessage("a"),
+        answer,
+        makeUserMessage("x"),
+        Conversation.makeRejection("bad"),
+        makeUserMessage("b")
+      ]),
+      kept
+    )
+    assert.deepStrictEqual(
+      Conversation.withoutRejected([
+        makeUserMessage("a"),
+        answer,
+        Conversation.makeRejection("bad"),
+        makeUserMessage("b")
+      ]),
+      kept
+    )
     assert.strictEqual(Conversation.withoutRejected(kept), kept)
   })
 

@@ -25,28 +25,37 @@ const recorder = (history: ReadonlyArray<Prompt.Message>, more: Partial<Paramete
 
 describe("times of a run's entries", () => {
   it.effect("runs that start in the same millisecond are told apart by their starts, in their order", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
       const times = Array.from({ length: 50 }, () => RunRecorder.makeStartTimes(clock))
       const starts = times.map((time) => time())
-      assert.deepStrictEqual(starts, starts.toSorted((a, b) => a - b))
+      assert.deepStrictEqual(
+        starts,
+        starts.toSorted((a, b) => a - b)
+      )
       assert.strictEqual(new Set(starts).size, 50)
-      assert.deepStrictEqual(times.map((time) => time()), starts, "entries of the first millisecond are not before their run")
+      assert.deepStrictEqual(
+        times.map((time) => time()),
+        starts,
+        "entries of the first millisecond are not before their run"
+      )
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(times[7]?.(), 1_800_000_000_001)
       assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_800_000_000_001)
-    }))
+    })
+  )
 
   it.effect("a clock that was set back counts from its new time", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
       const time = RunRecorder.makeStartTimes(clock)
       yield* TestClock.setTime(1_700_000_000_000)
       assert.strictEqual(time(), 1_700_000_000_000)
       assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_700_000_000_000)
-    }))
+    })
+  )
 })
 
 describe("references of a model call", () => {
@@ -65,8 +74,14 @@ describe("references of a model call", () => {
     const all = ["a", "b", "c"].map(said)
     const copies = ["a", "b", "c"].map(said)
     const entries: Array<string> = []
-    const { flush, references } = recorder(all, { sink: (more) => Effect.sync(() => void entries.push(...more.map(({ event }) => event._tag))) })
-    assert.deepStrictEqual(references([system, ...copies, nudge]), ["#" + JSON.stringify(system).length, [0, 2], "#" + JSON.stringify(nudge).length])
+    const { flush, references } = recorder(all, {
+      sink: (more) => Effect.sync(() => void entries.push(...more.map(({ event }) => event._tag)))
+    })
+    assert.deepStrictEqual(references([system, ...copies, nudge]), [
+      "#" + JSON.stringify(system).length,
+      [0, 2],
+      "#" + JSON.stringify(nudge).length
+    ])
     Effect.runSync(flush)
     assert.deepStrictEqual(entries, ["MessageAppended", "MessageAppended"], "nothing that is stored is written again")
   })
@@ -74,7 +89,10 @@ describe("references of a model call", () => {
   it("name copies of results that the request moved beside their calls", () => {
     const all = ["call", "result c", "result a", "result b"].map(said)
     const [call, c, a, b] = all.map(({ content }) => Prompt.userMessage({ content }))
-    assert.deepStrictEqual(recorder(all).references([call, a, b, c].flatMap((one) => one === undefined ? [] : [one])), [0, [2, 3], 1])
+    assert.deepStrictEqual(
+      recorder(all).references([call, a, b, c].flatMap((one) => (one === undefined ? [] : [one]))),
+      [0, [2, 3], 1]
+    )
   })
 
   it("follow a list that grows, shrinks and is copied", () => {
@@ -96,7 +114,10 @@ describe("a write to the session", () => {
     const sunk: Array<ReadonlyArray<string>> = []
     const made = recorder([], {
       together,
-      sink: (entries) => Effect.sync(() => void sunk.push(entries.map(({ event }) => event._tag === "Notice" ? event.message : event._tag)))
+      sink: (entries) =>
+        Effect.sync(
+          () => void sunk.push(entries.map(({ event }) => (event._tag === "Notice" ? event.message : event._tag)))
+        )
     })
     made.write(notice("before"))
     const stored = made.storing(Effect.succeed(7), (position) => made.write(notice(`stored at ${position}`)))
@@ -104,82 +125,111 @@ describe("a write to the session", () => {
   }
 
   it.effect("takes the record with it, and what follows from the write", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { made, stored, sunk } = inTransaction((writes) => writes)
       assert.strictEqual(yield* stored, 7)
       yield* made.flush
       assert.deepStrictEqual(sunk, [["before", "stored at 7"]])
-    }))
+    })
+  )
 
   it.effect("that runs again, because the place was busy, hands over the same", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(writes, writes))
       yield* stored
       yield* made.flush
-      assert.deepStrictEqual(sunk, [["before", "stored at 7"], ["before", "stored at 7"]])
-    }))
+      assert.deepStrictEqual(sunk, [
+        ["before", "stored at 7"],
+        ["before", "stored at 7"]
+      ])
+    })
+  )
 
   it.effect("that comes to nothing leaves what was written before it for the next", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const full = new SessionStoreError({ operation: "append", message: "the disk is full" })
       const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(writes, Effect.fail(full)))
       assert.strictEqual(yield* Effect.flip(stored), full)
       made.write(notice("after"))
       yield* made.flush
-      assert.deepStrictEqual(sunk, [["before", "stored at 7"], ["before", "after"]])
-    }))
+      assert.deepStrictEqual(sunk, [
+        ["before", "stored at 7"],
+        ["before", "after"]
+      ])
+    })
+  )
 
-  it.effect("that was postponed is done with the next one, its events where it was written, also when that runs again", () =>
-    Effect.gen(function*() {
-      const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(writes, writes))
-      let written = 0
-      yield* made.postponed(Effect.sync(() => ++written), () => made.write(notice("postponed")))
-      made.write(notice("between"))
-      assert.strictEqual(written, 0)
-      yield* stored
-      yield* made.settled
-      assert.strictEqual(written, 2)
-      const all = ["before", "postponed", "between", "stored at 7"]
-      assert.deepStrictEqual(sunk, [all, all])
-    }))
+  it.effect(
+    "that was postponed is done with the next one, its events where it was written, also when that runs again",
+    () =>
+      Effect.gen(function* () {
+        const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(writes, writes))
+        let written = 0
+        yield* made.postponed(
+          Effect.sync(() => ++written),
+          () => made.write(notice("postponed"))
+        )
+        made.write(notice("between"))
+        assert.strictEqual(written, 0)
+        yield* stored
+        yield* made.settled
+        assert.strictEqual(written, 2)
+        const all = ["before", "postponed", "between", "stored at 7"]
+        assert.deepStrictEqual(sunk, [all, all])
+      })
+  )
 
-  it.effect("that was postponed is never given up: a flush that fails leaves it and the record, and the next write fails or does it", () =>
-    Effect.gen(function*() {
-      const full = new SessionStoreError({ operation: "append", message: "the disk is full" })
-      let isFull = true
-      const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(Effect.suspend(() => isFull ? Effect.fail(full) : Effect.void), writes))
-      yield* made.postponed(Effect.succeed(3), (position) => made.write(notice(`postponed at ${position}`)))
-      yield* made.flush
-      assert.deepStrictEqual(sunk, [])
-      assert.strictEqual(yield* Effect.flip(stored), full)
-      assert.strictEqual(yield* Effect.flip(made.settled), full)
-      isFull = false
-      yield* made.settled
-      yield* made.settled
-      assert.deepStrictEqual(sunk, [["before", "postponed at 3"]])
-    }))
+  it.effect(
+    "that was postponed is never given up: a flush that fails leaves it and the record, and the next write fails or does it",
+    () =>
+      Effect.gen(function* () {
+        const full = new SessionStoreError({ operation: "append", message: "the disk is full" })
+        let isFull = true
+        const { made, stored, sunk } = inTransaction((writes) =>
+          Effect.andThen(
+            Effect.suspend(() => (isFull ? Effect.fail(full) : Effect.void)),
+            writes
+          )
+        )
+        yield* made.postponed(Effect.succeed(3), (position) => made.write(notice(`postponed at ${position}`)))
+        yield* made.flush
+        assert.deepStrictEqual(sunk, [])
+        assert.strictEqual(yield* Effect.flip(stored), full)
+        assert.strictEqual(yield* Effect.flip(made.settled), full)
+        isFull = false
+        yield* made.settled
+        yield* made.settled
+        assert.deepStrictEqual(sunk, [["before", "postponed at 3"]])
+      })
+  )
 
   it.effect("is done once, when its run is interrupted behind the commit", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const committed = yield* Deferred.make<void>()
       const { made, stored, sunk } = inTransaction((writes) =>
-        Effect.tap(writes, () => Effect.andThen(Deferred.succeed(committed, undefined), Effect.yieldNow)))
+        Effect.tap(writes, () => Effect.andThen(Deferred.succeed(committed, undefined), Effect.yieldNow))
+      )
       let written = 0
-      yield* made.postponed(Effect.sync(() => ++written), () => made.write(notice("postponed")))
+      yield* made.postponed(
+        Effect.sync(() => ++written),
+        () => made.write(notice("postponed"))
+      )
       const fiber = yield* Effect.forkChild(made.settled)
       yield* Deferred.await(committed)
       yield* Fiber.interrupt(fiber)
       yield* stored
       assert.strictEqual(written, 1)
       assert.deepStrictEqual(sunk, [["before", "postponed"], ["stored at 7"]])
-    }))
+    })
+  )
 
   it.effect("that stands apart from the record does not hand it over", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { made, stored, sunk } = inTransaction(undefined)
       yield* stored
       assert.deepStrictEqual(sunk, [])
       yield* made.flush
       assert.deepStrictEqual(sunk, [["before", "stored at 7"]])
-    }))
+    })
+  )
 })

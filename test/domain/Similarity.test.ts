@@ -5,7 +5,14 @@ import { prop } from "../support/property.ts"
 
 describe("Similarity", () => {
   it("counts insertions, deletions, replacements and swapped neighbours", () => {
-    for (const [a, b, edits] of [["", "", 0], ["abc", "abc", 0], ["abc", "", 3], ["abc", "abxc", 1], ["agent", "agnet", 1], ["kitten", "sitting", 3]] as const) {
+    for (const [a, b, edits] of [
+      ["", "", 0],
+      ["abc", "abc", 0],
+      ["abc", "", 3],
+      ["abc", "abxc", 1],
+      ["agent", "agnet", 1],
+      ["kitten", "sitting", 3]
+    ] as const) {
       assert.strictEqual(distance(a, b), edits, `${a} ${b}`)
     }
     assert.strictEqual(similarity("", ""), 1)
@@ -29,16 +36,23 @@ describe("Similarity", () => {
   })
 
   it("lists the closest names, best first, in the given order where they are equally close", () => {
-    assert.deepStrictEqual(findClosest("SESION", ["models", "session", "sessions", "version"], 2), ["session", "sessions"])
+    assert.deepStrictEqual(findClosest("SESION", ["models", "session", "sessions", "version"], 2), [
+      "session",
+      "sessions"
+    ])
     assert.deepStrictEqual(findClosest("ab", ["abd", "abc"], 3), ["abd", "abc"])
     assert.deepStrictEqual(findClosest("xyz", ["models"], 3), [])
   })
 
-  prop("both measures are 1 for equal texts only, and stay within 0 and 1", [Schema.String, Schema.String], ([a, b]) => {
-    for (const measure of [similarity, ratio]) {
-      assert.isTrue(measure(a, b) >= 0 && measure(a, b) <= 1)
-      assert.strictEqual(measure(a, b) === 1, a === b)
+  prop(
+    "both measures are 1 for equal texts only, and stay within 0 and 1",
+    [Schema.String, Schema.String],
+    ([a, b]) => {
+      for (const measure of [similarity, ratio]) {
+        assert.isTrue(measure(a, b) >= 0 && measure(a, b) <= 1)
+        assert.strictEqual(measure(a, b) === 1, a === b)
+      }
+      assert.strictEqual(distance(a, b), distance(b, a))
     }
-    assert.strictEqual(distance(a, b), distance(b, a))
-  })
+  )
 })

@@ -25,7 +25,8 @@ describe("VisibleText", () => {
 
   it("leaves letters of all scripts and emoji alone", () => {
     const emoji = "👩‍💻 ❤️ ✨️ 1️⃣ 🇩🇪 👍🏽 🏃‍♂ 🏳️‍🌈 🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}"
-    for (const text of ["plain ASCII\n\tindented", emoji, "é ü ß 日本 العربية"]) assert.strictEqual(VisibleText.showLines(text), text)
+    for (const text of ["plain ASCII\n\tindented", emoji, "é ü ß 日本 العربية"])
+      assert.strictEqual(VisibleText.showLines(text), text)
   })
 
   it("has no line ends in one line", () => {

@@ -8,7 +8,18 @@ import { join } from "node:path"
 import { closeFor, isPassedOn } from "../../src/platform/InheritedDescriptors.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
-const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
+const stands =
+  spawnSync("bwrap", [
+    "--unshare-user",
+    "--unshare-net",
+    "--unshare-pid",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "true"
+  ]).status === 0
 const bash = spawnSync("bash", ["-c", "[ -d /proc/self/fdinfo ]"]).status === 0
 
 const main = join(import.meta.dirname, "../../src/main.ts")
@@ -23,12 +34,22 @@ const user = Effect.acquireRelease(
     mkdirSync(join(root, "tmp"))
     const run = (before: string, command: string, env: Readonly<Record<string, string>> = {}) => {
       const call = { name: "terminal", arguments: { command } }
-      writeFileSync(join(cwd, "turns.yaml"), JSON.stringify({ turns: [{ text: "a", tool_calls: [call] }, { text: "done" }] }))
+      writeFileSync(
+        join(cwd, "turns.yaml"),
+        JSON.stringify({ turns: [{ text: "a", tool_calls: [call] }, { text: "done" }] })
+      )
       const program = [process.execPath, main, "-Q", "-q", "go", "--script", "turns.yaml"]
       return spawnSync("bash", ["-c", `${before} exec "$@"`, "bash", ...program], {
         cwd,
         encoding: "utf8",
-        env: { PATH: process.env["PATH"] ?? "", HOME: root, HERMES_HOME: join(root, ".hermes"), TMPDIR: join(root, "tmp"), TERM: "dumb", ...env }
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          HOME: root,
+          HERMES_HOME: join(root, ".hermes"),
+          TMPDIR: join(root, "tmp"),
+          TERM: "dumb",
+          ...env
+        }
       })
     }
     return { root, cwd, run }
@@ -37,19 +58,26 @@ const user = Effect.acquireRelease(
 )
 
 describe("descriptors that the program inherited", () => {
-  const script = "for fd in /proc/self/fd/*; do echo \"$fd\"; done > fds; echo LEAK > /proc/self/fd/200; true"
+  const script = 'for fd in /proc/self/fd/*; do echo "$fd"; done > fds; echo LEAK > /proc/self/fd/200; true'
 
   for (const backend of ["sandbox", "local"]) {
-    it.live.skipIf(!stands || !bash)(`are not passed on to commands (${backend})`, () =>
-      Effect.gen(function*() {
-        const { cwd, root, run } = yield* user
-        const outside = join(root, "outside")
-        const ended = run(`exec 200>>"${outside}";`, script, { HERMES_TERMINAL__BACKEND: backend, HERMES_APPROVALS__MODE: "off" })
-        assert.strictEqual(ended.stdout, "done\n", ended.stderr)
-        assert.isTrue(existsSync(join(cwd, "fds")), ended.stderr)
-        assert.notInclude(readFileSync(join(cwd, "fds"), "utf8"), "/200")
-        assert.strictEqual(readFileSync(outside, "utf8"), "")
-      }).pipe(Effect.scoped), { timeout: 60_000 })
+    it.live.skipIf(!stands || !bash)(
+      `are not passed on to commands (${backend})`,
+      () =>
+        Effect.gen(function* () {
+          const { cwd, root, run } = yield* user
+          const outside = join(root, "outside")
+          const ended = run(`exec 200>>"${outside}";`, script, {
+            HERMES_TERMINAL__BACKEND: backend,
+            HERMES_APPROVALS__MODE: "off"
+          })
+          assert.strictEqual(ended.stdout, "done\n", ended.stderr)
+          assert.isTrue(existsSync(join(cwd, "fds")), ended.stderr)
+          assert.notInclude(readFileSync(join(cwd, "fds"), "utf8"), "/200")
+          assert.strictEqual(readFileSync(outside, "utf8"), "")
+        }).pipe(Effect.scoped),
+      { timeout: 60_000 }
+    )
   }
 
   it("leave the start of a program that does not exist to the operating system", () => {
@@ -74,12 +102,16 @@ describe("descriptors that the program inherited", () => {
 })
 
 describe("a program without free descriptors", () => {
-  it.live.skipIf(!stands || !bash)("runs nothing outside of the sandbox", () =>
-    Effect.gen(function*() {
-      const { root, run } = yield* user
-      const ended = run("ulimit -n 32;", `touch ${join(root, "outside")}`, { HERMES_APPROVALS__MODE: "off" })
-      assert.isFalse(existsSync(join(root, "outside")), ended.stderr)
-      assert.include(ended.stderr, "terminal.backend: the sandbox could not be tried")
-      assert.notInclude(ended.stderr, "commands run without a sandbox")
-    }).pipe(Effect.scoped), { timeout: 120_000 })
+  it.live.skipIf(!stands || !bash)(
+    "runs nothing outside of the sandbox",
+    () =>
+      Effect.gen(function* () {
+        const { root, run } = yield* user
+        const ended = run("ulimit -n 32;", `touch ${join(root, "outside")}`, { HERMES_APPROVALS__MODE: "off" })
+        assert.isFalse(existsSync(join(root, "outside")), ended.stderr)
+        assert.include(ended.stderr, "terminal.backend: the sandbox could not be tried")
+        assert.notInclude(ended.stderr, "commands run without a sandbox")
+      }).pipe(Effect.scoped),
+    { timeout: 120_000 }
+  )
 })

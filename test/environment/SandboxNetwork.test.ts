@@ -8,15 +8,20 @@ import { HostRequests } from "../../src/environment/CommandEnvironment.ts"
 import * as SandboxNetwork from "../../src/environment/SandboxNetwork.ts"
 
 const server = Effect.acquireRelease(
-  Effect.promise(() => new Promise<Server>((resolve) => {
-    const server = createServer((_, response) => response.end("REACHED"))
-    server.listen(0, "127.0.0.1", () => resolve(server))
-  })),
+  Effect.promise(
+    () =>
+      new Promise<Server>((resolve) => {
+        const server = createServer((_, response) => response.end("REACHED"))
+        server.listen(0, "127.0.0.1", () => resolve(server))
+      })
+  ),
   (server) => Effect.sync(() => server.close())
-).pipe(Effect.map((server) => {
-  const address = server.address()
-  return typeof address === "object" && address !== null ? address.port : 0
-}))
+).pipe(
+  Effect.map((server) => {
+    const address = server.address()
+    return typeof address === "object" && address !== null ? address.port : 0
+  })
+)
 
 const authorization = (password: string | undefined): Record<string, string> =>
   password === undefined ? {} : { "proxy-authorization": `Basic ${Buffer.from(`call:${password}`).toString("base64")}` }
@@ -33,24 +38,30 @@ const statusesOf = (proxy: number, target: string, password?: string) =>
         asked.once("error", reject).end()
       }),
       new Promise<number>((resolve, reject) => {
-        const headers = Object.entries(authorization(password)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
+        const headers = Object.entries(authorization(password))
+          .map(([name, value]) => `${name}: ${value}\r\n`)
+          .join("")
         const socket = connect(proxy, "127.0.0.1", () => socket.write(`CONNECT ${target} HTTP/1.1\r\n${headers}\r\n`))
         socket.once("error", reject).once("data", (bytes) => {
           socket.destroy()
           resolve(Number(/^HTTP\/1\.1 (\d+)/u.exec(bytes.toString("utf8"))?.[1]))
         })
       })
-    ]))
+    ])
+  )
 
-const makeProxy = SandboxNetwork.openProxy({ host: "127.0.0.1", port: 0 }, {
-  setting: "terminal.sandbox.hosts",
-  isListed: (host) => host === "listed.test",
-  addresses: () => Effect.succeed(["127.0.0.1"])
-}).pipe(Effect.map(({ caller, port }) => ({ caller, port: port ?? 0 })))
+const makeProxy = SandboxNetwork.openProxy(
+  { host: "127.0.0.1", port: 0 },
+  {
+    setting: "terminal.sandbox.hosts",
+    isListed: (host) => host === "listed.test",
+    addresses: () => Effect.succeed(["127.0.0.1"])
+  }
+).pipe(Effect.map(({ caller, port }) => ({ caller, port: port ?? 0 })))
 
 describe("the proxy of a sandbox on a port", () => {
   it.live("reaches listed hosts for its own commands alone", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const target = `listed.test:${yield* server}`
       const own = yield* makeProxy
       const other = yield* makeProxy
@@ -61,21 +72,25 @@ describe("the proxy of a sandbox on a port", () => {
       assert.deepStrictEqual(yield* statusesOf(own.port, target), [407, 407])
       assert.deepStrictEqual(yield* statusesOf(own.port, target, `${password?.slice(0, -2)}x`), [403, 403])
       assert.deepStrictEqual(yield* statusesOf(own.port, target, yield* other.caller), [403, 403])
-    }))
+    })
+  )
 
   it.live("goes on for a process that its call left behind, which asks for no other host any more", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const port = yield* server
       const asked: Array<string> = []
       const requests = { refused: new Set<string>(), ask: (host: string) => Effect.sync(() => asked.push(host) > 0) }
       const own = yield* makeProxy
-      const password = yield* Effect.scoped(Effect.gen(function*() {
-        const password = yield* Effect.provideService(own.caller, HostRequests, requests)
-        assert.deepStrictEqual(yield* statusesOf(own.port, `other.test:${port}`, password), [200, 200])
-        return password
-      }))
+      const password = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const password = yield* Effect.provideService(own.caller, HostRequests, requests)
+          assert.deepStrictEqual(yield* statusesOf(own.port, `other.test:${port}`, password), [200, 200])
+          return password
+        })
+      )
       assert.deepStrictEqual(asked, ["other.test"])
       assert.deepStrictEqual(yield* statusesOf(own.port, `listed.test:${port}`, password), [200, 200])
       assert.deepStrictEqual(yield* statusesOf(own.port, `other.test:${port}`, password), [403, 403])
-    }))
+    })
+  )
 })

@@ -1,4 +1,5 @@
-// Sockets of services outside of the working tree, and directories that killed runs left: the one is covered, the other removed.
+// Sockets of services outside of the working tree, and directories that killed runs left: the one is covered, the other
+// removed.
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
@@ -17,14 +18,28 @@ import * as ProcessIdentity from "../../src/platform/ProcessIdentity.ts"
 import { getCurrentProcess } from "../../src/platform/ProcessIdentity.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
+const stands =
+  spawnSync("bwrap", [
+    "--unshare-user",
+    "--unshare-net",
+    "--unshare-pid",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "true"
+  ]).status === 0
 
 const listening = (at: string) =>
   Effect.acquireRelease(
-    Effect.promise(() => new Promise<Server>((resolve) => {
-      const server = createServer((socket) => socket.end("PRIVATE"))
-      server.listen(at, () => resolve(server))
-    })),
+    Effect.promise(
+      () =>
+        new Promise<Server>((resolve) => {
+          const server = createServer((socket) => socket.end("PRIVATE"))
+          server.listen(at, () => resolve(server))
+        })
+    ),
     (server) => Effect.sync(() => server.close())
   )
 
@@ -33,46 +48,70 @@ const lastingDirectory = Effect.acquireRelease(
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
 )
 
-const client = "const c = require('net').connect(process.argv[1]); c.on('error', (e) => console.log(e.code)); c.on('data', (d) => console.log(String(d)))"
+const client =
+  "const c = require('net').connect(process.argv[1]); c.on('error', (e) => console.log(e.code)); c.on('data', (d) => console.log(String(d)))"
 
 describe("unix sockets", () => {
-  it.live.skipIf(!stands)("of the machine are not reached, those of the working tree and of commands are", () =>
-    Effect.gen(function*() {
-      const home = yield* lastingDirectory
-      const tree = join(home, "tree")
-      const other = join(home, "service")
-      mkdirSync(tree)
-      mkdirSync(other)
-      const places = [join(other, "a.sock"), join(tree, "b.sock"), join(other, "named.sock")]
-      yield* Effect.forEach(places, listening)
-      const layer = Sandbox.layer({ policy: "workspace-write", network: "none", home, writable: [join(other, "named.sock")], hidden: [], shown: [], hidesEnvFiles: true })
-      const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
-      const connect = (path: string) =>
-        spawner.spawn(ChildProcess.make(process.execPath, ["-e", client, path], { cwd: tree, env: {} })).pipe(
-          Effect.flatMap(({ stdout }) => Stream.mkString(Stream.decodeText(stdout))),
-          Effect.provideService(CallDirectory, tree),
-          Effect.scoped
-        )
-      const said = yield* Effect.forEach(places, connect)
-      assert.notInclude(said[0], "PRIVATE")
-      assert.deepStrictEqual(said.slice(1), ["PRIVATE\n", "PRIVATE\n"])
-      const own = "const n = require('net'); const s = n.createServer((c) => c.end('OWN')); s.listen('/tmp/own.sock', () => " +
-        "n.connect('/tmp/own.sock').on('data', (d) => { console.log(String(d)); s.close() }))"
-      const handle = yield* spawner.spawn(ChildProcess.make(process.execPath, ["-e", own], { cwd: tree, env: {} })).pipe(Effect.provideService(CallDirectory, tree))
-      assert.strictEqual(yield* Stream.mkString(Stream.decodeText(handle.stdout)), "OWN\n")
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)), { timeout: 60_000 })
+  it.live.skipIf(!stands)(
+    "of the machine are not reached, those of the working tree and of commands are",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* lastingDirectory
+        const tree = join(home, "tree")
+        const other = join(home, "service")
+        mkdirSync(tree)
+        mkdirSync(other)
+        const places = [join(other, "a.sock"), join(tree, "b.sock"), join(other, "named.sock")]
+        yield* Effect.forEach(places, listening)
+        const layer = Sandbox.layer({
+          policy: "workspace-write",
+          network: "none",
+          home,
+          writable: [join(other, "named.sock")],
+          hidden: [],
+          shown: [],
+          hidesEnvFiles: true
+        })
+        const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
+        const connect = (path: string) =>
+          spawner.spawn(ChildProcess.make(process.execPath, ["-e", client, path], { cwd: tree, env: {} })).pipe(
+            Effect.flatMap(({ stdout }) => Stream.mkString(Stream.decodeText(stdout))),
+            Effect.provideService(CallDirectory, tree),
+            Effect.scoped
+          )
+        const said = yield* Effect.forEach(places, connect)
+        assert.notInclude(said[0], "PRIVATE")
+        assert.deepStrictEqual(said.slice(1), ["PRIVATE\n", "PRIVATE\n"])
+        const own =
+          "const n = require('net'); const s = n.createServer((c) => c.end('OWN')); s.listen('/tmp/own.sock', () => " +
+          "n.connect('/tmp/own.sock').on('data', (d) => { console.log(String(d)); s.close() }))"
+        const handle = yield* spawner
+          .spawn(ChildProcess.make(process.execPath, ["-e", own], { cwd: tree, env: {} }))
+          .pipe(Effect.provideService(CallDirectory, tree))
+        assert.strictEqual(yield* Stream.mkString(Stream.decodeText(handle.stdout)), "OWN\n")
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+    { timeout: 60_000 }
+  )
 
   it("are read from the list of the kernel", () => {
-    const line = (flags: string, type: string, path: string) => `0000000000000000: 00000002 00000000 ${flags} ${type} 01 12345 ${path}`
-    const text = ["Num       RefCount Protocol Flags    Type St Inode Path", line("00010000", "0001", "/opt/a b.sock"), line("00000000", "0001", "/opt/connected.sock"),
-      line("00000000", "0002", "/opt/log"), line("00010000", "0001", "@abstract"), line("00010000", "0005", "/opt/packet"), ""].join("\n")
+    const line = (flags: string, type: string, path: string) =>
+      `0000000000000000: 00000002 00000000 ${flags} ${type} 01 12345 ${path}`
+    const text = [
+      "Num       RefCount Protocol Flags    Type St Inode Path",
+      line("00010000", "0001", "/opt/a b.sock"),
+      line("00000000", "0001", "/opt/connected.sock"),
+      line("00000000", "0002", "/opt/log"),
+      line("00010000", "0001", "@abstract"),
+      line("00010000", "0005", "/opt/packet"),
+      ""
+    ].join("\n")
     assert.deepStrictEqual(parseSocketPaths(text), ["/opt/a b.sock", "/opt/log", "/opt/packet"])
   })
 })
 
 describe("directories of killed runs", () => {
   it.live("are removed, and no others", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const root = yield* temporaryDirectory
       const me = getCurrentProcess()
       const [host = "", , namespace = ""] = me.machine.split(" ")
@@ -95,10 +134,13 @@ describe("directories of killed runs", () => {
       // What a link in it names stays.
       symlinkSync(join(root, "y-dead"), join(root, "x-dead/0/tmp/link"))
       yield* ProcessIdentity.removeAbandoned(root, "x-")
-      const left = ["x-dead", "x-reused", "x-boot", "x-host", "y-dead", "x-mine", "x-new", "x-link"].filter((name) => existsSync(join(root, name)))
+      const left = ["x-dead", "x-reused", "x-boot", "x-host", "y-dead", "x-mine", "x-new", "x-link"].filter((name) =>
+        existsSync(join(root, name))
+      )
       assert.deepStrictEqual(left, ["x-host", "y-dead", "x-mine", "x-new", "x-link"])
       assert.isTrue(existsSync(join(root, "y-dead/0/tmp")))
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("limits of a sandbox that has none in the settings", () => {

@@ -12,16 +12,19 @@ import { apiAnswer, apiRequest, toolCall, toolDone } from "./support/events.ts"
 class A extends Context.Service<A, { readonly a: number }>()("test/A") {}
 class B extends Context.Service<B, { readonly b: number }>()("test/B") {}
 
-type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Equal<A, B>): void => undefined
 
 // A listener knows its event, and what it needs is what the layer needs.
 const needsA = Hooks.on("post_tool_call", (event) => Effect.andThen(A, Effect.log(event.tool_name)))
 same<typeof needsA, Hook<A>>(true)
-const needsBoth = Hooks.observer({ label: "both", mode: "queued" }, {
-  pre_api_request: (event) => Effect.andThen(A, Effect.log(event.api_request_id)),
-  subagent_stop: (event) => Effect.andThen(B, Effect.log(event.child_status))
-})
+const needsBoth = Hooks.observer(
+  { label: "both", mode: "queued" },
+  {
+    pre_api_request: (event) => Effect.andThen(A, Effect.log(event.api_request_id)),
+    subagent_stop: (event) => Effect.andThen(B, Effect.log(event.child_status))
+  }
+)
 same<typeof needsBoth, Hook<A | B>>(true)
 const none = Hooks.layer([Hooks.on("on_session_end", () => Effect.void)])
 same<typeof none, Layer.Layer<Hooks.Hooks>>(true)
@@ -42,7 +45,7 @@ Hooks.on("transform_tool_result", () => Effect.void, { onFailure: "closed" })
 // @ts-expect-error: a payload is not to be changed
 Hooks.fromPlain("pre_tool_call", (event) => void (event.tool_name = "other"))
 
-export const program = Effect.gen(function*() {
+export const program = Effect.gen(function* () {
   const hooks = yield* Hooks.Hooks
   const directive = yield* hooks.ask("pre_tool_call", () => toolCall)
   same<typeof directive, Block | Approve | undefined>(true)

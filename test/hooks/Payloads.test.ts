@@ -21,13 +21,14 @@ describe("Payloads", () => {
   })
 
   it.effect.each(Object.entries(every))("what is sent for %s has exactly the fields of its Schema", ([name, fields]) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert(Payloads.isHookName(name))
       const payload = JSON.parse(JSON.stringify(made(fields)))
       const decoded = yield* Schema.decodeUnknownEffect(Payloads.schemas[name])(payload, { onExcessProperty: "error" })
       assert.deepStrictEqual(JSON.parse(JSON.stringify(decoded)), payload)
       assert.strictEqual(payload.telemetry_schema_version, "hermes.observer.v1")
-    }))
+    })
+  )
 
   it("a payload is frozen through and through, and shares nothing with what was handed in", () => {
     for (const fields of Object.values(every)) assert.isTrue(isFrozen(made(fields)))
@@ -39,7 +40,12 @@ describe("Payloads", () => {
 
   it("secrets are taken out of every field but the ids", () => {
     const key = "sk-abcdefghijklmnopqrstuvwx"
-    const payload = made({ ...toolDone, tool_call_id: key, result: `key ${key}`, args: { api_key: "short", note: key } })
+    const payload = made({
+      ...toolDone,
+      tool_call_id: key,
+      result: `key ${key}`,
+      args: { api_key: "short", note: key }
+    })
     assert.strictEqual(payload["tool_call_id"], key)
     assert.notInclude(JSON.stringify(payload["result"]), key)
     assert.notInclude(JSON.stringify(payload["args"]), key)
@@ -55,10 +61,13 @@ describe("Payloads", () => {
 
   it("a legacy list is made when it is read, once, as it was at the time of the event", () => {
     let reads = 0
-    const message = { role: "user", get content() {
-      reads++
-      return "hello"
-    } }
+    const message = {
+      role: "user",
+      get content() {
+        reads++
+        return "hello"
+      }
+    }
     const history: Array<object> = [message]
     const payload = made({ ...turn, conversation_history: history })
     const later = made({ ...turn, conversation_history: history })
@@ -80,10 +89,15 @@ describe("Payloads", () => {
 
   it("a request is sanitised when it is read, once", () => {
     let reads = 0
-    const payload = made({ ...apiRequest, request: { get body() {
-      reads++
-      return "text"
-    } } })
+    const payload = made({
+      ...apiRequest,
+      request: {
+        get body() {
+          reads++
+          return "text"
+        }
+      }
+    })
     assert.strictEqual(reads, 0)
     assert.strictEqual(payload["request"], payload["request"])
     assert.strictEqual(reads, 1)
@@ -95,7 +109,10 @@ describe("Payloads", () => {
     const payload = made({ ...apiRequest, user_message: long, request, usage: () => null })
     const whole = JSON.parse(JSON.stringify(payload))
     assert.deepInclude(whole, { user_message: long, request, usage: null })
-    assert.deepStrictEqual([{ ...payload }, structuredClone(payload), { ...Object.create(payload), ...payload }], [whole, whole, whole])
+    assert.deepStrictEqual(
+      [{ ...payload }, structuredClone(payload), { ...Object.create(payload), ...payload }],
+      [whole, whole, whole]
+    )
     assert.strictEqual(Object.create(payload).user_message, long)
     assert.deepStrictEqual(inspect(payload, { depth: 9 }), inspect(whole, { depth: 9 }))
     assert.deepStrictEqual(Object.keys(payload), Object.keys(whole))
@@ -103,7 +120,9 @@ describe("Payloads", () => {
   })
 
   it("payloads have one shape: a late field has the same accessor in all of them", () => {
-    const [one, two] = [made(apiRequest), made({ ...apiRequest, request: {} })].map((payload) => Object.getOwnPropertyDescriptor(payload, "request"))
+    const [one, two] = [made(apiRequest), made({ ...apiRequest, request: {} })].map((payload) =>
+      Object.getOwnPropertyDescriptor(payload, "request")
+    )
     assert.isFunction(one?.get)
     assert.strictEqual(one?.get, two?.get)
   })
@@ -134,13 +153,17 @@ describe("ApiPayload", () => {
 describe("JSON Schemas", () => {
   it("there is one document per hook, and its required fields are those of the contract", () => {
     const documents = Payloads.names.map((name) => ({ name, schema: Payloads.makeJsonSchema(name) }))
-    assert.deepStrictEqual(documents.map(({ name }) => name), [...Payloads.names])
+    assert.deepStrictEqual(
+      documents.map(({ name }) => name),
+      [...Payloads.names]
+    )
     for (const { name, schema } of documents) {
       assert.strictEqual(schema["title"], name)
       assert.strictEqual(schema["type"], "object")
-      assert.sameMembers(schema["required"] as Array<string>, ["telemetry_schema_version", ...Object.keys(every[name]).filter(
-        (field) => !optional.has(`${name}.${field}`)
-      )])
+      assert.sameMembers(schema["required"] as Array<string>, [
+        "telemetry_schema_version",
+        ...Object.keys(every[name]).filter((field) => !optional.has(`${name}.${field}`))
+      ])
       JSON.stringify(schema)
     }
   })

@@ -40,11 +40,14 @@ const hostile: Record<string, () => unknown> = {
     b: 1
   }),
   proxy: () =>
-    new Proxy({}, {
-      ownKeys: () => {
-        throw new Error("no")
+    new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new Error("no")
+        }
       }
-    }),
+    ),
   revoked: () => {
     const { proxy, revoke } = Proxy.revocable([], {})
     revoke()
@@ -61,7 +64,12 @@ const hostile: Record<string, () => unknown> = {
   function: () => () => 1,
   date: () => new Date(0),
   noDate: () => new Date(Number.NaN),
-  map: () => new Map<unknown, unknown>([["a", 1], [{ key: 1 }, 2], [3, new Set([1])]]),
+  map: () =>
+    new Map<unknown, unknown>([
+      ["a", 1],
+      [{ key: 1 }, 2],
+      [3, new Set([1])]
+    ]),
   endlessMap: () =>
     new (class extends Map {
       override *[Symbol.iterator](): MapIterator<[unknown, unknown]> {
@@ -139,11 +147,16 @@ describe("Sanitizer", () => {
     assert.doesNotThrow(() => assertHolds({ nested: [make()] }, 1_000))
   })
 
-  prop("anything becomes JSON within the cap, and stays what it became", { program: Program }, ({ program }) => {
-    assertHolds(build(program))
-    assertHolds(build(program), 1_000)
-    JSON.stringify(Sanitizer.copyField(build(program)))
-  }, { arbitrary: { runs: 150 } })
+  prop(
+    "anything becomes JSON within the cap, and stays what it became",
+    { program: Program },
+    ({ program }) => {
+      assertHolds(build(program))
+      assertHolds(build(program), 1_000)
+      JSON.stringify(Sanitizer.copyField(build(program)))
+    },
+    { arbitrary: { runs: 150 } }
+  )
 
   it("names what JSON can not express", () => {
     const clean = Sanitizer.sanitize({
@@ -156,7 +169,10 @@ describe("Sanitizer", () => {
       nan: Number.NaN,
       nothing: undefined,
       list: [undefined],
-      map: new Map<unknown, unknown>([["a", 1], [5, 2]]),
+      map: new Map<unknown, unknown>([
+        ["a", 1],
+        [5, 2]
+      ]),
       set: new Set([1]),
       loop: hostile["circular"]?.(),
       getter: hostile["getter"]?.(),

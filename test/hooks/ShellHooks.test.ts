@@ -37,7 +37,14 @@ const hook = (command: string, more: Partial<Config.ShellHook> = {}): Config.She
 describe("words", () => {
   it("splits as a POSIX shell quotes, and does nothing else that a shell does", () => {
     assert.deepStrictEqual(splitWords(`a  b\t'c d' "e \\"f\\" \\n" g\\ h '' "$X" *`), [
-      "a", "b", "c d", `e "f" \\n`, "g h", "", "$X", "*"
+      "a",
+      "b",
+      "c d",
+      `e "f" \\n`,
+      "g h",
+      "",
+      "$X",
+      "*"
     ])
     assert.deepStrictEqual(splitWords(""), [])
     for (const broken of ["'a", `"a`, "a\\"]) assert.isUndefined(splitWords(broken))
@@ -52,7 +59,10 @@ describe("ShellHookConfig", () => {
       post_tool_call: { command: "a" },
       pre_tool_call: ["a", { command: " " }, { command: "ok", matcher: 5 }]
     })
-    assert.deepStrictEqual(hooks.map(({ command }) => command), ["ok"])
+    assert.deepStrictEqual(
+      hooks.map(({ command }) => command),
+      ["ok"]
+    )
     assert.deepStrictEqual(warnings, [
       "hooks.pre_tool_cal: no such event, did you mean pre_tool_call?; the entry is skipped",
       "hooks.post_tool_call: not a list; the entry is skipped",
@@ -67,19 +77,24 @@ describe("ShellHookConfig", () => {
 
 describe("running a shell hook", () => {
   it.live("it reads the event from its input, in its own directory, without credentials in its environment", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { directory, file, script, settings } = yield* place
       script("dump.sh", "cat > input.json; env > environment")
-      const hooks = yield* registered(settings({ pre_tool_call: [{ command: "~/dump.sh" }] }, {
-        environment: {
-          PATH: process.env["PATH"],
-          HOME: directory,
-          OPENAI_API_KEY: "sk-1",
-          AWS_SECRET_ACCESS_KEY: "s",
-          GH_TOKEN: "t",
-          LANG: "C"
-        }
-      }))
+      const hooks = yield* registered(
+        settings(
+          { pre_tool_call: [{ command: "~/dump.sh" }] },
+          {
+            environment: {
+              PATH: process.env["PATH"],
+              HOME: directory,
+              OPENAI_API_KEY: "sk-1",
+              AWS_SECRET_ACCESS_KEY: "s",
+              GH_TOKEN: "t",
+              LANG: "C"
+            }
+          }
+        )
+      )
       yield* hooks.ask("pre_tool_call", () => toolCall)
       assert.deepStrictEqual(JSON.parse(file("input.json")), {
         hook_event_name: "pre_tool_call",
@@ -99,19 +114,21 @@ describe("running a shell hook", () => {
       const environment = file("environment")
       assert.include(environment, "LANG=C")
       for (const name of ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GH_TOKEN"]) assert.notInclude(environment, name)
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("one that does not read its input, or writes far too much, is no trouble", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { script, settings } = yield* place
       const command = script("loud.sh", `exec 0<&-; yes | head -c 3000000; yes | head -c 3000000 >&2`)
       const ran = yield* Process.runProgram(hook(command), "x".repeat(1_000_000), settings({}))
       assert.strictEqual(ran._tag, "Exited")
       if (ran._tag === "Exited") assert.strictEqual(ran.stdout.length, 1_048_576)
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("at its timeout it is stopped with everything that it started, even when it will not", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, has, script, settings } = yield* place
       const command = script("deaf.sh", `trap '' TERM; sleep 60 & echo $! > child; echo $$ > self; wait; sleep 60`)
       const ran = yield* Process.runProgram(hook(command, { timeoutSeconds: 1 }), "", settings({}))
@@ -119,10 +136,11 @@ describe("running a shell hook", () => {
       if (has("self")) {
         yield* until(() => !isAlive(Number(file("self"))) && !isAlive(Number(file("child"))))
       }
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("interrupting the run stops it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, has, script, settings } = yield* place
       script("slow.sh", `echo $$ > self.tmp; mv self.tmp self; sleep 60`)
       const hooks = yield* registered(settings({ pre_tool_call: [{ command: "./slow.sh" }] }))
@@ -131,20 +149,22 @@ describe("running a shell hook", () => {
       yield* Fiber.interrupt(fiber)
       yield* until(() => !isAlive(Number(file("self"))))
       assert.isFalse(isAlive(Number(file("self"))))
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("what it leaves running does not hold up the answer", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, script, settings } = yield* place
       const command = script("leaves.sh", `sleep 60 & echo $! > child; echo '{"action":"block","message":"no"}'`)
       const ran = yield* Process.runProgram(hook(command), "", settings({}))
       assert.strictEqual(ran._tag === "Exited" ? ran.stdout.trim() : "", `{"action":"block","message":"no"}`)
       yield* until(() => !isAlive(Number(file("child"))))
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("a failure of its own is warned about once, and its output still counts", () =>
     withWarnings((warnings) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { script, settings } = yield* place
         const command = script("fails.sh", `echo 'no disk' >&2; echo '{"context":"still here"}'; exit 3`)
         const hooks = yield* registered(settings({ pre_llm_call: [{ command }] }))
@@ -152,13 +172,14 @@ describe("running a shell hook", () => {
         assert.strictEqual(yield* hooks.ask("pre_llm_call", () => turn), "still here")
         assert.deepStrictEqual(warnings, [`shell hook "${command}" on pre_llm_call exited with 3: no disk`])
       }).pipe(Effect.scoped, Effect.provide(platform))
-    ))
+    )
+  )
 })
 
 describe("consent", () => {
   it.live("a hook that nobody agreed to does not run, and says how to change that", () =>
     withWarnings((warnings) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { has, script, settings } = yield* place
         const command = script("touch.sh", "touch ran")
         const hooks = yield* registered(settings({ post_tool_call: [{ command }] }, { accept: false }))
@@ -167,35 +188,41 @@ describe("consent", () => {
         assert.isFalse(has("ran"))
         assert.deepStrictEqual(warnings, [
           `shell hook "${command}" on post_tool_call is skipped: it is not approved; ` +
-          "approve it in a terminal, or with --accept-hooks"
+            "approve it in a terminal, or with --accept-hooks"
         ])
       }).pipe(Effect.scoped, Effect.provide(platform))
-    ))
+    )
+  )
 
   it.live("who is asked once and agrees is not asked again; who refuses is asked the next time", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { has, script, settings } = yield* place
       const command = script("touch.sh", "touch ran")
       const asked: Array<string> = []
       const answering = (answer: boolean) =>
-        settings({ post_tool_call: [{ command }] }, {
-          accept: false,
-          confirm: (hook, consent) => Effect.sync(() => {
-            asked.push(`${hook.event} ${consent}`)
-            return answer
-          })
-        })
+        settings(
+          { post_tool_call: [{ command }] },
+          {
+            accept: false,
+            confirm: (hook, consent) =>
+              Effect.sync(() => {
+                asked.push(`${hook.event} ${consent}`)
+                return answer
+              })
+          }
+        )
       assert.isFalse((yield* withWarnings(() => registered(answering(false)))).has("post_tool_call"))
       yield* registered(answering(true))
       const hooks = yield* registered(answering(true))
       yield* hooks.emit("post_tool_call", () => toolDone)
       assert.isTrue(has("ran"))
       assert.deepStrictEqual(asked, ["post_tool_call unseen", "post_tool_call unseen"])
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("a program that changed is asked about again, also when its time was set back", () =>
     withWarnings((warnings) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { file, script, settings } = yield* place
         const path = script("guard.py", "touch one")
         utimesSync(path, 1_700_000_000, 1_700_000_000)
@@ -214,27 +241,48 @@ describe("consent", () => {
         assert.throws(() => file("two"))
         assert.match(String(warnings[0]), /its program changed since it was approved/)
         const shell = yield* ShellHooks.make(settings(block))
-        assert.deepStrictEqual((yield* shell.list).map(({ consent }) => consent), ["changed"])
+        assert.deepStrictEqual(
+          (yield* shell.list).map(({ consent }) => consent),
+          ["changed"]
+        )
       }).pipe(Effect.scoped, Effect.provide(platform))
-    ))
+    )
+  )
 
   it.live("concurrent approvals are all kept, and so is what another program wrote into an entry", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { file, home, settings } = yield* place
-      writeFileSync(join(home, Consent.fileName), JSON.stringify({
-        approvals: [{ event: "on_session_end", command: "old", approved_at: "2026-01-01T00:00:00Z", script_mtime_at_approval: null, by: "me" }]
-      }))
+      writeFileSync(
+        join(home, Consent.fileName),
+        JSON.stringify({
+          approvals: [
+            {
+              event: "on_session_end",
+              command: "old",
+              approved_at: "2026-01-01T00:00:00Z",
+              script_mtime_at_approval: null,
+              by: "me"
+            }
+          ]
+        })
+      )
       const commands = Array.from({ length: 8 }, (_, index) => `true ${index}`)
-      const stores = yield* Effect.all(commands.map((command) => ShellHooks.make(settings({ pre_tool_call: [{ command }] }))))
+      const stores = yield* Effect.all(
+        commands.map((command) => ShellHooks.make(settings({ pre_tool_call: [{ command }] })))
+      )
       yield* Effect.forEach(stores, (store) => store.hooks, { concurrency: "unbounded" })
       const { approvals } = JSON.parse(file("home/shell-hooks-allowlist.json"))
-      assert.sameMembers(approvals.map((entry: { readonly command: string }) => entry.command), ["old", ...commands])
+      assert.sameMembers(
+        approvals.map((entry: { readonly command: string }) => entry.command),
+        ["old", ...commands]
+      )
       assert.strictEqual(approvals[0].by, "me")
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("a file that can not be read approves nothing and is not overwritten", () =>
     withWarnings((warnings) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { file, home, settings } = yield* place
         writeFileSync(join(home, Consent.fileName), "{")
         const shell = yield* ShellHooks.make(settings({ pre_tool_call: [{ command: "true" }] }, { accept: false }))
@@ -244,49 +292,61 @@ describe("consent", () => {
         assert.strictEqual(error._tag, "ConsentError")
         assert.strictEqual(file("home/shell-hooks-allowlist.json"), "{")
       }).pipe(Effect.scoped, Effect.provide(platform))
-    ))
+    )
+  )
 })
 
 describe("hermes hooks", () => {
   it.live("test runs what is approved and matches, and shows what it said", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { script, settings } = yield* place
       const guard = script("guard.sh", `grep -q '"force":true' && echo '{"decision":"block","reason":"forced"}'; true`)
-      const shell = yield* ShellHooks.make(settings({
-        pre_tool_call: [{ command: guard, matcher: "terminal" }, { command: `${guard} other` }]
-      }, { confirm: (hook) => Effect.succeed(hook.command === guard), accept: false }))
+      const shell = yield* ShellHooks.make(
+        settings(
+          { pre_tool_call: [{ command: guard, matcher: "terminal" }, { command: `${guard} other` }] },
+          { confirm: (hook) => Effect.succeed(hook.command === guard), accept: false }
+        )
+      )
       yield* withWarnings(() => shell.hooks)
       const fine = yield* shell.test("pre_tool_call")
-      assert.deepStrictEqual(fine.map(({ consent, matches, ran, said }) => [consent, matches, ran?._tag, said]), [
-        ["approved", true, "Exited", undefined],
-        ["unseen", true, undefined, undefined]
-      ])
+      assert.deepStrictEqual(
+        fine.map(({ consent, matches, ran, said }) => [consent, matches, ran?._tag, said]),
+        [
+          ["approved", true, "Exited", undefined],
+          ["unseen", true, undefined, undefined]
+        ]
+      )
       const forced = yield* shell.test("pre_tool_call", { payload: { args: { force: true } } })
       assert.deepStrictEqual(forced[0]?.said, { action: "block", message: "forced" })
       const other = yield* shell.test("pre_tool_call", { tool: "read_file" })
       assert.deepStrictEqual([other[0]?.matches, other[0]?.ran], [false, undefined])
       const error = yield* Effect.flip(shell.test("pre_toolcall"))
       assert.strictEqual(error.message, `no hook "pre_toolcall": did you mean pre_tool_call?`)
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("revoke forgets a command on all events, and it no longer runs", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { settings } = yield* place
       const block = { pre_tool_call: [{ command: "true" }], on_session_end: [{ command: "true" }] }
       const shell = yield* ShellHooks.make(settings(block))
       yield* shell.hooks
       assert.strictEqual(yield* shell.revoke("true"), 2)
       assert.strictEqual(yield* shell.revoke("true"), 0)
-      assert.deepStrictEqual((yield* shell.list).map(({ consent }) => consent), ["unseen", "unseen"])
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+      assert.deepStrictEqual(
+        (yield* shell.list).map(({ consent }) => consent),
+        ["unseen", "unseen"]
+      )
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 
   it.live("doctor finds what does not start, fails, hangs, talks nonsense or is not approved", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { directory, script, settings } = yield* place
       writeFileSync(join(directory, "plain.sh"), "#!/bin/sh\n")
       const block = {
         pre_tool_call: [
-          { command: script("good.sh", "echo '{\"action\":\"block\"}'") },
+          { command: script("good.sh", 'echo \'{"action":"block"}\'') },
           { command: "/not/there" },
           { command: "./plain.sh" },
           { command: script("bad.sh", "exit 2") },
@@ -307,5 +367,6 @@ describe("hermes hooks", () => {
       assert.strictEqual(problems[6], "did not start: the command cannot be read: is a quote missing?")
       yield* shell.revoke("/not/there")
       assert.deepStrictEqual((yield* shell.doctor)[1]?.problems, ["not approved: it does not run"])
-    }).pipe(Effect.scoped, Effect.provide(platform)))
+    }).pipe(Effect.scoped, Effect.provide(platform))
+  )
 })

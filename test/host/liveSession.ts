@@ -25,10 +25,13 @@ export interface World {
 export const first = Ids.SessionId.make("20260101_000000_aaaaaa")
 
 /** Makes a live session, and gives it to `body` for as long as that takes. */
-export const live = <A, E, R>({ auxiliary, background, children, listeners = [], routes, ...options }: Changes, body: (world: World) => Effect.Effect<A, E, R>) => {
+export const live = <A, E, R>(
+  { auxiliary, background, children, listeners = [], routes, ...options }: Changes,
+  body: (world: World) => Effect.Effect<A, E, R>
+) => {
   const model = Model.make(0)
   let next = 0
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const live = yield* LiveSession.make({
       session: { id: first },
       newSession: Effect.sync(() => Ids.SessionId.make(`20260101_00000${++next}_bbbbbb`)),
@@ -37,13 +40,22 @@ export const live = <A, E, R>({ auxiliary, background, children, listeners = [],
     return yield* body({ live, model, store: yield* SessionStore })
   }).pipe(
     Effect.scoped,
-    Effect.provide(Layer.mergeAll(Model.layer(model, listeners), Beside.layer({ auxiliary, background, children, routes }), NodeServices.layer))
+    Effect.provide(
+      Layer.mergeAll(
+        Model.layer(model, listeners),
+        Beside.layer({ auxiliary, background, children, routes }),
+        NodeServices.layer
+      )
+    )
   )
 }
 
 /** Reads on until an event fits; gives all that were read. */
-export const until = (reader: LiveSession.Reader, fits: (event: HostEvent) => boolean): Effect.Effect<ReadonlyArray<HostEvent>> =>
-  Effect.gen(function*() {
+export const until = (
+  reader: LiveSession.Reader,
+  fits: (event: HostEvent) => boolean
+): Effect.Effect<ReadonlyArray<HostEvent>> =>
+  Effect.gen(function* () {
     const events: Array<HostEvent> = []
     while (true) {
       const event = yield* reader.take
@@ -59,7 +71,8 @@ export const drain = (reader: LiveSession.Reader): ReadonlyArray<HostEvent> => {
   return found
 }
 
-export const untilTag = (reader: LiveSession.Reader, tag: HostEvent["_tag"]) => until(reader, ({ _tag }) => _tag === tag)
+export const untilTag = (reader: LiveSession.Reader, tag: HostEvent["_tag"]) =>
+  until(reader, ({ _tag }) => _tag === tag)
 
 /** One line for each event; deltas of one turn together. */
 export const lines = (events: ReadonlyArray<HostEvent>): ReadonlyArray<string> => {
@@ -79,7 +92,7 @@ const lineOf = (event: HostEvent): string | undefined => {
     case "TurnStarted":
       return `started ${event.turn.id} ${event.turn.message.origin}: ${event.turn.message.shown}`
     case "RunEvents": {
-      const text = event.events.map((one) => one._tag === "TextDelta" ? one.text : "").join("")
+      const text = event.events.map((one) => (one._tag === "TextDelta" ? one.text : "")).join("")
       return text === "" ? undefined : `text ${text}`
     }
     case "TurnEnded":

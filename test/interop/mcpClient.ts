@@ -1,6 +1,6 @@
-// `hermes` as the client of a server of the conformance suite, whose address is the last argument: it connects and lists the tools,
-// and in a scenario that calls one, an agent does so. Where it wants a login, this script is the browser; where it asks the user, it
-// is an editor whose user takes what is proposed.
+// `hermes` as the client of a server of the conformance suite, whose address is the last argument: it connects and
+// lists the tools, and in a scenario that calls one, an agent does so. Where it wants a login, this script is the
+// browser; where it asks the user, it is an editor whose user takes what is proposed.
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,16 +20,30 @@ const oauth: Readonly<Record<string, string | undefined>> = {
   private_key: context["private_key_pem"],
   signing_algorithm: context["signing_algorithm"],
   grant: scenario.startsWith("auth/client-credentials") ? "client_credentials" : undefined,
-  client_metadata_url: scenario === "auth/basic-cimd" ? "https://conformance-test.local/client-metadata.json" : undefined
+  client_metadata_url:
+    scenario === "auth/basic-cimd" ? "https://conformance-test.local/client-metadata.json" : undefined
 }
-const set = Object.entries(oauth).flatMap(([name, value]) => value === undefined ? [] : [`      ${name}: ${JSON.stringify(value)}`])
+const set = Object.entries(oauth).flatMap(([name, value]) =>
+  value === undefined ? [] : [`      ${name}: ${JSON.stringify(value)}`]
+)
 const root = mkdtempSync(join(tmpdir(), "hermes-mcp-client-"))
 const home = join(root, ".hermes")
 mkdirSync(home)
-writeFileSync(join(home, "config.yaml"), [
-  "model:", "  provider: custom", "  default: m", `  base_url: ${model}`, "  api_key: upstream", "  context_length: 100000",
-  "mcp_servers:", "  it:", `    url: ${url}`, ...!isLogin ? [] : set.length === 0 ? ["    oauth: true"] : ["    oauth:", ...set]
-].join("\n"))
+writeFileSync(
+  join(home, "config.yaml"),
+  [
+    "model:",
+    "  provider: custom",
+    "  default: m",
+    `  base_url: ${model}`,
+    "  api_key: upstream",
+    "  context_length: 100000",
+    "mcp_servers:",
+    "  it:",
+    `    url: ${url}`,
+    ...(!isLogin ? [] : set.length === 0 ? ["    oauth: true"] : ["    oauth:", ...set])
+  ].join("\n")
+)
 const env = { PATH: process.env["PATH"], HOME: root, HERMES_HOME: home, ...withoutSandbox }
 
 const hermes = (args: ReadonlyArray<string>): Promise<number> =>
@@ -55,7 +69,9 @@ const edit = async (): Promise<number> => {
   const ended = new Promise<number>((resolve) => child.once("close", (code) => resolve(code ?? 1)))
   // The streams of Node have the types of the web by their own declarations.
   const editor = acpEditor.make(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>)
-  editor.choose(({ options }) => (options.find(({ name }) => name.startsWith("Use the default")) ?? options[0])?.optionId)
+  editor.choose(
+    ({ options }) => (options.find(({ name }) => name.startsWith("Use the default")) ?? options[0])?.optionId
+  )
   await editor.ask("initialize", { protocolVersion: 1, clientCapabilities: {} })
   const { sessionId } = await editor.ask("session/new", { cwd: root, mcpServers: [] })
   await editor.ask("session/prompt", { sessionId, prompt: acpEditor.say("use the tool") })

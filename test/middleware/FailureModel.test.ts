@@ -35,7 +35,10 @@ import {
 const runs = Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000)
 /** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
-const seeds = [...Array.from({ length: runs }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)]
+const seeds = [
+  ...Array.from({ length: runs }, (_, index) => index + 1),
+  ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)
+]
 
 const deadline = () => 1_000
 
@@ -57,14 +60,17 @@ interface Kind {
 }
 
 /** The constructors are typed by their kinds; the scenarios are the same for all of them. */
-const constructed = (make: unknown): Kind["typed"] => (options, wrap) => (make as (options: unknown) => Middleware.Any)({ ...options, wrap })
+const constructed =
+  (make: unknown): Kind["typed"] =>
+  (options, wrap) =>
+    (make as (options: unknown) => Middleware.Any)({ ...options, wrap })
 
 const given = () => ({ list: [1, { deep: "x" }], text: "given" })
 
 const ofTool = (text: string): ToolOutput => ({ output: text, isFailure: false })
 const readTool = (value: unknown): string => String((value as ToolOutput).output)
 const readModel = (response: unknown): string =>
-  (response as ModelResponse).parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  (response as ModelResponse).parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 const kinds: { readonly [K in ExecutionKind]: Kind } = {
   tool_execution: {
@@ -75,7 +81,14 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     typed: constructed(Middleware.toolExecutionUndeclared),
     untyped: Plain.toolExecution,
     run: (stack, base) =>
-      Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), base as never, deadline)(given(), undefined)
+      Chain.run(
+        stack.toolExecution,
+        Chain.joinNothing,
+        stack.faults,
+        toolContext({}),
+        base as never,
+        deadline
+      )(given(), undefined)
   },
   wrap_tool_call: {
     make: ofTool,
@@ -85,7 +98,14 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     typed: constructed(Middleware.wrapToolCallUndeclared),
     untyped: undefined,
     run: (stack, base) =>
-      Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, toolContext({}), base as never, deadline)(given(), undefined)
+      Chain.run(
+        stack.wrapToolCall,
+        Chain.joinNothing,
+        stack.faults,
+        toolContext({}),
+        base as never,
+        deadline
+      )(given(), undefined)
   },
   llm_execution: {
     make: (text) => ({ ...textAnswer(text), raw: { text } }),
@@ -95,9 +115,22 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     typed: constructed(Middleware.llmExecutionUndeclared),
     untyped: Plain.llmExecution,
     run: (stack, base) => {
-      const join = Chain.joinOnPart<never, ModelResponse>({ get: (response) => response, set: (_, response) => response })
-      const context = { ...llmContext({}), decode: (raw: unknown) => Effect.succeed(textAnswer((raw as { text: string }).text)) }
-      return Chain.run(stack.llmExecution, join as never, stack.faults, context, base as never, deadline)(given(), undefined)
+      const join = Chain.joinOnPart<never, ModelResponse>({
+        get: (response) => response,
+        set: (_, response) => response
+      })
+      const context = {
+        ...llmContext({}),
+        decode: (raw: unknown) => Effect.succeed(textAnswer((raw as { text: string }).text))
+      }
+      return Chain.run(
+        stack.llmExecution,
+        join as never,
+        stack.faults,
+        context,
+        base as never,
+        deadline
+      )(given(), undefined)
     }
   },
   wrap_model_call: {
@@ -108,7 +141,14 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
     typed: constructed(Middleware.wrapModelCallUndeclared),
     untyped: undefined,
     run: (stack, base) =>
-      Chain.run(stack.wrapModelCall, Chain.joinNothing as never, stack.faults, {} as never, base as never, deadline)(given() as never, undefined)
+      Chain.run(
+        stack.wrapModelCall,
+        Chain.joinNothing as never,
+        stack.faults,
+        {} as never,
+        base as never,
+        deadline
+      )(given() as never, undefined)
   }
 }
 
@@ -134,71 +174,75 @@ const spoil = (value: unknown): void => {
 const typed = (wrapper: Wrapper, leaks: Leaks, kind: Kind): Middleware.Any => {
   const { id, mutates } = wrapper
   const own = Effect.die(`own${id}`)
-  const wrap = (next: Next) => (request: unknown): Step => {
-    if (mutates) spoil(request)
-    if (wrapper.leaks) leaks.typed.push(next)
-    switch (wrapper.before) {
-      case "die":
-        return own
-      case "hang":
-        return Effect.never
-      case "interrupt":
-        return Effect.interrupt
-      case "veto":
-        return Effect.fail(new Failure({ id: `veto${id}` }))
-      case "short":
-        return Effect.succeed(kind.make(`short${id}`))
-      case "nothing":
-        return Effect.succeed(undefined)
-      case "pass on":
-        return next(request as never)
-      default:
-        break
-    }
-    return next(request as never).pipe(Effect.matchEffect({
-      onSuccess: (value): Step => {
-        if (mutates) spoil(value)
-        switch (wrapper.afterValue) {
-          case "return":
-            return Effect.succeed(value)
-          case "change":
-            return Effect.succeed(kind.make(`changed${id}`))
-          case "nothing":
-            return Effect.succeed(undefined)
-          case "fail":
-            return Effect.fail(new Failure({ id: `fail${id}` }))
-          case "die":
-            return own
-          case "hang":
-            return Effect.never
-          case "interrupt":
-            return Effect.interrupt
-          case "again":
-            return next(request as never)
-        }
-      },
-      onFailure: (error): Step => {
-        switch (wrapper.afterFailure) {
-          case "pass":
-            return Effect.fail(error)
-          case "swallow":
-            return Effect.succeed(kind.make(`swallowed${id}`))
-          case "nothing":
-            return Effect.succeed(undefined)
-          case "translate":
-            return Effect.fail(new Failure({ id: `translated${id}` }))
-          case "die":
-            return own
-          case "hang":
-            return Effect.never
-          case "interrupt":
-            return Effect.interrupt
-          case "again":
-            return next(request as never)
-        }
+  const wrap =
+    (next: Next) =>
+    (request: unknown): Step => {
+      if (mutates) spoil(request)
+      if (wrapper.leaks) leaks.typed.push(next)
+      switch (wrapper.before) {
+        case "die":
+          return own
+        case "hang":
+          return Effect.never
+        case "interrupt":
+          return Effect.interrupt
+        case "veto":
+          return Effect.fail(new Failure({ id: `veto${id}` }))
+        case "short":
+          return Effect.succeed(kind.make(`short${id}`))
+        case "nothing":
+          return Effect.succeed(undefined)
+        case "pass on":
+          return next(request as never)
+        default:
+          break
       }
-    }))
-  }
+      return next(request as never).pipe(
+        Effect.matchEffect({
+          onSuccess: (value): Step => {
+            if (mutates) spoil(value)
+            switch (wrapper.afterValue) {
+              case "return":
+                return Effect.succeed(value)
+              case "change":
+                return Effect.succeed(kind.make(`changed${id}`))
+              case "nothing":
+                return Effect.succeed(undefined)
+              case "fail":
+                return Effect.fail(new Failure({ id: `fail${id}` }))
+              case "die":
+                return own
+              case "hang":
+                return Effect.never
+              case "interrupt":
+                return Effect.interrupt
+              case "again":
+                return next(request as never)
+            }
+          },
+          onFailure: (error): Step => {
+            switch (wrapper.afterFailure) {
+              case "pass":
+                return Effect.fail(error)
+              case "swallow":
+                return Effect.succeed(kind.make(`swallowed${id}`))
+              case "nothing":
+                return Effect.succeed(undefined)
+              case "translate":
+                return Effect.fail(new Failure({ id: `translated${id}` }))
+              case "die":
+                return own
+              case "hang":
+                return Effect.never
+              case "interrupt":
+                return Effect.interrupt
+              case "again":
+                return next(request as never)
+            }
+          }
+        })
+      )
+    }
   return kind.typed({ name: String(id), onFailure: wrapper.closed ? "closed" : "open" }, wrap)
 }
 
@@ -296,14 +340,16 @@ const plain = (wrapper: Wrapper, leaks: Leaks, kind: Kind, untyped: NonNullable<
 }
 
 /** A promise of an Effect is a promise of a value to the middleware: a plain function that interrupts itself fails. */
-const settled = (callback: Plain.Callback): Plain.Callback => (call) => {
-  const returned = callback(call)
-  if (!(returned instanceof Promise)) return returned
-  return returned.then((value: unknown) => {
-    if (Effect.isEffect(value)) throw new Error("interrupted itself")
-    return value
-  })
-}
+const settled =
+  (callback: Plain.Callback): Plain.Callback =>
+  (call) => {
+    const returned = callback(call)
+    if (!(returned instanceof Promise)) return returned
+    return returned.then((value: unknown) => {
+      if (Effect.isEffect(value)) throw new Error("interrupted itself")
+      return value
+    })
+  }
 
 const nameOf = (error: unknown, scenario: unknown): string => {
   if (error instanceof Failure) return error.id
@@ -326,7 +372,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>, read: (value: unknown) => 
 const pause = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 /** The end of an effect, however often the clock has to move for it. */
-const ended = Effect.fnUntraced(function*(effect: Step) {
+const ended = Effect.fnUntraced(function* (effect: Step) {
   // The chain erases its requirements; those of this test are none.
   const fiber = yield* Effect.forkDetach(effect as Effect.Effect<unknown, unknown>, { startImmediately: true })
   for (let round = 0; round < 100 && fiber.pollUnsafe() === undefined; round++) {
@@ -338,18 +384,25 @@ const ended = Effect.fnUntraced(function*(effect: Step) {
 
 /** The call below takes a while, so that a wrapper above can end before it. */
 const slow = (kind: Kind): Middleware.Any =>
-  kind.typed({ name: "slow" }, (next) => (request) =>
-    Effect.ensuring(next(request as never), Effect.uninterruptible(Effect.sleep(10))))
+  kind.typed(
+    { name: "slow" },
+    (next) => (request) => Effect.ensuring(next(request as never), Effect.uninterruptible(Effect.sleep(10)))
+  )
 
-const play = Effect.fnUntraced(function*(scenario: Scenario) {
+const play = Effect.fnUntraced(function* (scenario: Scenario) {
   let baseRuns = 0
   const spoilt: Array<unknown> = []
   const leaks: Leaks = { typed: [], plain: [] }
   const kind = kinds[scenario.kind]
-  const stack = Stack.make(scenario.wrappers.flatMap((wrapper) => {
-    const made = wrapper.form === "typed" || kind.untyped === undefined ? typed(wrapper, leaks, kind) : plain(wrapper, leaks, kind, kind.untyped)
-    return isInFlight(wrapper) ? [made, slow(kind)] : [made]
-  }))
+  const stack = Stack.make(
+    scenario.wrappers.flatMap((wrapper) => {
+      const made =
+        wrapper.form === "typed" || kind.untyped === undefined
+          ? typed(wrapper, leaks, kind)
+          : plain(wrapper, leaks, kind, kind.untyped)
+      return isInFlight(wrapper) ? [made, slow(kind)] : [made]
+    })
+  )
   const base = (request: unknown): Step =>
     Effect.suspend((): Step => {
       baseRuns++
@@ -379,8 +432,12 @@ interface Payload {
 
 const idsOf = (payload: unknown): ReadonlyArray<number> => (payload as Payload).ids
 
-const rewriter = ({ closed, does, form, id, mutates }: Rewriter, kind: Pipeline["kind"], kept: Array<{ ids: Array<number> }>): Middleware.Any => {
-  const options = { name: String(id), onFailure: closed ? "closed" as const : "open" as const }
+const rewriter = (
+  { closed, does, form, id, mutates }: Rewriter,
+  kind: Pipeline["kind"],
+  kept: Array<{ ids: Array<number> }>
+): Middleware.Any => {
+  const options = { name: String(id), onFailure: closed ? ("closed" as const) : ("open" as const) }
   const replaced = (payload: unknown) => {
     const replacement = { ids: [...idsOf(payload), id] }
     if (does === "keep") kept.push(replacement)
@@ -405,7 +462,9 @@ const rewriter = ({ closed, does, form, id, mutates }: Rewriter, kind: Pipeline[
           return Effect.interrupt
       }
     }
-    return kind === "llm_request" ? Middleware.llmRequest({ ...options, rewrite }) : Middleware.toolRequest({ ...options, rewrite })
+    return kind === "llm_request"
+      ? Middleware.llmRequest({ ...options, rewrite })
+      : Middleware.toolRequest({ ...options, rewrite })
   }
   const member = kind === "llm_request" ? "request" : "args"
   const callback = (call: Plain.Envelope): unknown => {
@@ -430,13 +489,14 @@ const rewriter = ({ closed, does, form, id, mutates }: Rewriter, kind: Pipeline[
   return kind === "llm_request" ? Plain.llmRequest(options, run) : Plain.toolRequest(options, run)
 }
 
-const pass = Effect.fnUntraced(function*(pipeline: Pipeline) {
+const pass = Effect.fnUntraced(function* (pipeline: Pipeline) {
   const kept: Array<{ ids: Array<number> }> = []
   const stack = Stack.make(pipeline.rewriters.map((one) => rewriter(one, pipeline.kind, kept)))
   const sent: Payload = { ids: [] }
-  const run = pipeline.kind === "llm_request"
-    ? Requests.run(stack.llmRequest, stack.faults, sent, (trace) => llmContext(sent, trace))
-    : Requests.run(stack.toolRequest, stack.faults, sent, (trace) => toolContext(sent, trace))
+  const run =
+    pipeline.kind === "llm_request"
+      ? Requests.run(stack.llmRequest, stack.faults, sent, (trace) => llmContext(sent, trace))
+      : Requests.run(stack.toolRequest, stack.faults, sent, (trace) => toolContext(sent, trace))
   const exit = yield* ended(run as Step)
   // Whoever keeps what it handed in cannot change it any more.
   for (const one of kept) one.ids.push(-1)
@@ -446,7 +506,7 @@ const pass = Effect.fnUntraced(function*(pipeline: Pipeline) {
 
 describe("the failure model of middleware", () => {
   it.effect(`${seeds.length} random chains of the execution kinds come to what the table says`, () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const seed of seeds) {
         const scenario = generate(random(seed))
         const played = yield* play(scenario)
@@ -456,39 +516,58 @@ describe("the failure model of middleware", () => {
           `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`
         )
       }
-    }).pipe(Effect.provide(Logger.layer([]))))
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
 
   it.effect(`${seeds.length} random pipelines of the request kinds come to what the table says`, () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const seed of seeds) {
         const pipeline = generatePipeline(random(seed))
         const { outcome, sent } = yield* pass(pipeline)
-        assert.deepStrictEqual(outcome, expectedPayload(pipeline), `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(pipeline)}`)
+        assert.deepStrictEqual(
+          outcome,
+          expectedPayload(pipeline),
+          `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(pipeline)}`
+        )
         assert.deepStrictEqual(sent, { ids: [] })
       }
-    }).pipe(Effect.provide(Logger.layer([]))))
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
 
-  it.effect("an interrupted run ends interrupted, whatever its wrappers do, and what is below has ended before it", () =>
-    Effect.gen(function*() {
-      for (const seed of seeds.slice(0, 500)) {
-        const { kind: name, wrappers } = generate(random(seed))
-        const kind = kinds[name]
-        const leaks: Leaks = { typed: [], plain: [] }
-        const stack = Stack.make(wrappers.map((wrapper) =>
-          wrapper.form === "typed" || kind.untyped === undefined ? typed(wrapper, leaks, kind) : plain(wrapper, leaks, kind, kind.untyped)))
-        let open = 0
-        const base = (): Step =>
-          Effect.suspend(() => {
-            open++
-            return Effect.ensuring(Effect.never, Effect.sync(() => void open--))
+  it.effect(
+    "an interrupted run ends interrupted, whatever its wrappers do, and what is below has ended before it",
+    () =>
+      Effect.gen(function* () {
+        for (const seed of seeds.slice(0, 500)) {
+          const { kind: name, wrappers } = generate(random(seed))
+          const kind = kinds[name]
+          const leaks: Leaks = { typed: [], plain: [] }
+          const stack = Stack.make(
+            wrappers.map((wrapper) =>
+              wrapper.form === "typed" || kind.untyped === undefined
+                ? typed(wrapper, leaks, kind)
+                : plain(wrapper, leaks, kind, kind.untyped)
+            )
+          )
+          let open = 0
+          const base = (): Step =>
+            Effect.suspend(() => {
+              open++
+              return Effect.ensuring(
+                Effect.never,
+                Effect.sync(() => void open--)
+              )
+            })
+          const fiber = yield* Effect.forkDetach(kind.run(stack, base) as Effect.Effect<unknown, unknown>, {
+            startImmediately: true
           })
-        const fiber = yield* Effect.forkDetach(kind.run(stack, base) as Effect.Effect<unknown, unknown>, { startImmediately: true })
-        yield* pause
-        const done = fiber.pollUnsafe()
-        yield* Fiber.interrupt(fiber)
-        const exit = yield* Fiber.await(fiber)
-        assert.strictEqual(open, 0, `HERMES_FUZZ_SEED=${seed}`)
-        if (done === undefined) assert.isTrue(Exit.hasInterrupts(exit), `HERMES_FUZZ_SEED=${seed}`)
-      }
-    }).pipe(Effect.provide(Logger.layer([]))))
+          yield* pause
+          const done = fiber.pollUnsafe()
+          yield* Fiber.interrupt(fiber)
+          const exit = yield* Fiber.await(fiber)
+          assert.strictEqual(open, 0, `HERMES_FUZZ_SEED=${seed}`)
+          if (done === undefined) assert.isTrue(Exit.hasInterrupts(exit), `HERMES_FUZZ_SEED=${seed}`)
+        }
+      }).pipe(Effect.provide(Logger.layer([])))
+  )
 })

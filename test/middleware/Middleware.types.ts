@@ -18,7 +18,7 @@ import type { ModelRouter } from "../../src/routing/ModelRouter.ts"
 import type { SessionStore } from "../../src/session/SessionStore.ts"
 import type { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 
-type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Equal<A, B>): void => undefined
 
 class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", { spent: Schema.Finite }) {}
@@ -32,15 +32,17 @@ export const budget = Middleware.llmExecution<AiError.AiError, BudgetExceeded, L
   name: "budget",
   wrap: (next) => (request) =>
     next(request).pipe(
-      Effect.catchTag("AiError", () => Effect.flatMap(Ledger, ({ spent }) =>
-        Effect.flatMap(spent, (amount) => Effect.fail(new BudgetExceeded({ spent: amount })))))
+      Effect.catchTag("AiError", () =>
+        Effect.flatMap(Ledger, ({ spent }) =>
+          Effect.flatMap(spent, (amount) => Effect.fail(new BudgetExceeded({ spent: amount })))
+        )
+      )
     )
 })
 
 export const softener = Middleware.wrapModelCall<BudgetExceeded, Softened>({
   name: "softener",
-  wrap: (next) => (params) =>
-    next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
+  wrap: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
 })
 
 Middleware.llmExecution<never, never>({
@@ -106,15 +108,30 @@ export const hints = Middleware.lifecycle({
 same<Middleware.NeedsOf<typeof hints>, Ledger>(true)
 
 // A field of another phase does not compile.
-// @ts-expect-error: a field or a result of another phase
-export const wrongField = Middleware.lifecycle({ name: "w", beforeModel: () => Middleware.withModifications({ toolInput: {} }) })
-// @ts-expect-error: a field or a result of another phase
-export const wrongInEffect = Middleware.lifecycle({ name: "w", after_tool: () => Effect.succeed(Middleware.withModifications({ messages: [] })) })
-// @ts-expect-error: a field of another phase
-export const wrongInStream = Middleware.lifecycle({ name: "w", streamPart: () => Middleware.withModifications({ messages: [] }) })
-// @ts-expect-error: a field of the stream in another phase
-export const streamElsewhere = Middleware.lifecycle({ name: "w", beforeModel: () => Middleware.withModifications({ parts: [] }) })
-export const cutsStream = Middleware.lifecycle({ name: "s", stream_part: ({ parts }) => Middleware.withModifications({ parts: parts.slice(1) }) })
+export const wrongField = Middleware.lifecycle({
+  name: "w",
+  // @ts-expect-error: a field or a result of another phase
+  beforeModel: () => Middleware.withModifications({ toolInput: {} })
+})
+export const wrongInEffect = Middleware.lifecycle({
+  name: "w",
+  // @ts-expect-error: a field or a result of another phase
+  after_tool: () => Effect.succeed(Middleware.withModifications({ messages: [] }))
+})
+export const wrongInStream = Middleware.lifecycle({
+  name: "w",
+  // @ts-expect-error: a field of another phase
+  streamPart: () => Middleware.withModifications({ messages: [] })
+})
+export const streamElsewhere = Middleware.lifecycle({
+  name: "w",
+  // @ts-expect-error: a field of the stream in another phase
+  beforeModel: () => Middleware.withModifications({ parts: [] })
+})
+export const cutsStream = Middleware.lifecycle({
+  name: "s",
+  stream_part: ({ parts }) => Middleware.withModifications({ parts: parts.slice(1) })
+})
 // @ts-expect-error: a field or a result of another phase
 export const deniedAfter = Middleware.lifecycle({ name: "w", afterTool: () => Middleware.deny("late") })
 // @ts-expect-error: a field or a result of another phase
@@ -131,10 +148,12 @@ same<Middleware.Errors<[typeof limited]>, BudgetExceeded>(true)
 export const tagged = Middleware.llmExecution({
   name: "tagged",
   wrap: (next) => (request) =>
-    next(request).pipe(Effect.catchTag("AiError", (error) => {
-      same<typeof error, AiError.AiError>(true)
-      return Effect.fail(new BudgetExceeded({ spent: error.reason._tag === "RateLimitError" ? 0 : 1 }))
-    }))
+    next(request).pipe(
+      Effect.catchTag("AiError", (error) => {
+        same<typeof error, AiError.AiError>(true)
+        return Effect.fail(new BudgetExceeded({ spent: error.reason._tag === "RateLimitError" ? 0 : 1 }))
+      })
+    )
 })
 same<Middleware.Errors<[typeof tagged]>, BudgetExceeded>(true)
 export const rethrowing = Middleware.llmExecution({
@@ -144,7 +163,8 @@ export const rethrowing = Middleware.llmExecution({
 same<Middleware.Errors<[typeof rethrowing]>, never>(true)
 export const taggedTool = Middleware.wrapToolCall({
   name: "tagged",
-  wrap: (next) => (args) => next(args).pipe(Effect.catchTag("ToolFailed", ({ phase }) => Effect.succeed({ output: phase, isFailure: true })))
+  wrap: (next) => (args) =>
+    next(args).pipe(Effect.catchTag("ToolFailed", ({ phase }) => Effect.succeed({ output: phase, isFailure: true })))
 })
 export const noFailure: Middleware.WrapToolCall = taggedTool
 
@@ -152,7 +172,7 @@ export const noFailure: Middleware.WrapToolCall = taggedTool
 const inferred = Middleware.wrapModelCall({
   name: "inferred",
   wrap: (next) => (params) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const amount = yield* (yield* Ledger).spent
       if (amount > 9) return yield* new BudgetExceeded({ spent: amount })
       return yield* next(params)
@@ -189,7 +209,11 @@ Middleware.wrapModelCall({
 export const forged: Middleware.OpaqueFailure = {}
 
 // A wrapper that claims to catch a failure and lets it through adds it again.
-const claiming = Middleware.wrapModelCall({ name: "claiming", catches: [BudgetExceeded], wrap: (next) => (params) => next(params) })
+const claiming = Middleware.wrapModelCall({
+  name: "claiming",
+  catches: [BudgetExceeded],
+  wrap: (next) => (params) => next(params)
+})
 same<Middleware.Errors<[typeof claiming, typeof inferred]>, BudgetExceeded>(true)
 Middleware.wrapModelCall<BudgetExceeded>({
   name: "claiming",
@@ -197,12 +221,16 @@ Middleware.wrapModelCall<BudgetExceeded>({
   wrap: (next) => (params) => next(params)
 })
 // @ts-expect-error: what catches nothing is not what catches something
-export const widened: Middleware.WrapModelCall<BudgetExceeded> = Middleware.wrapModelCall({ name: "w", wrap: (next) => next })
+export const widened: Middleware.WrapModelCall<BudgetExceeded> = Middleware.wrapModelCall({
+  name: "w",
+  wrap: (next) => next
+})
 // @ts-expect-error: what catches something is not what catches more
 export const widenedMore: Middleware.WrapModelCall<BudgetExceeded | Softened, Refunded> = Middleware.wrapModelCall({
   name: "w",
   catches: [BudgetExceeded],
-  wrap: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Refunded({ amount: 1 }))))
+  wrap: (next) => (params) =>
+    next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Refunded({ amount: 1 }))))
 })
 
 // A choice of wrappers catches only what each of them catches, and fails with what any of them fails with.
@@ -224,7 +252,8 @@ same<Middleware.Errors<readonly [typeof catching, ...ReadonlyArray<typeof inferr
 const record = Middleware.lifecycle({
   name: "record",
   catches: [BudgetExceeded],
-  wrapModelCall: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
+  wrapModelCall: (next) => (params) =>
+    next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
 })
 same<Middleware.Errors<[typeof record, typeof inferred]>, Softened>(true)
 
@@ -257,5 +286,6 @@ export const bodies = Middleware.llmRequest({
 })
 export const body = Middleware.llmExecution({
   name: "body",
-  wrap: (next) => (request) => request.apiMode === "anthropic_messages" ? next({ ...request, max_tokens: request.max_tokens + 1 }) : next()
+  wrap: (next) => (request) =>
+    request.apiMode === "anthropic_messages" ? next({ ...request, max_tokens: request.max_tokens + 1 }) : next()
 })

@@ -19,14 +19,17 @@ import { expectedStream, generateStream, type Scenario } from "./streamScenario.
 const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000) / 4)
 /** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
-const seeds = [...Array.from({ length: runs }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)]
+const seeds = [
+  ...Array.from({ length: runs }, (_, index) => index + 1),
+  ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)
+]
 
 const deadline = () => 1_000
 
 const pause = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 /** The end of an effect, however often the clock has to move for it. */
-const ended = Effect.fnUntraced(function*(effect: Step) {
+const ended = Effect.fnUntraced(function* (effect: Step) {
   // The chain erases its requirements; those of this test are none.
   const fiber = yield* Effect.forkDetach(effect as Effect.Effect<unknown, unknown>, { startImmediately: true })
   for (let round = 0; round < 200 && fiber.pollUnsafe() === undefined; round++) {
@@ -45,36 +48,65 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>, read: (answer: unknown) =>
   return { _tag: "die", defect: String(exit.cause.reasons.find(Cause.isDieReason)?.defect) }
 }
 
-const play = Effect.fnUntraced(function*(scenario: Scenario) {
+const play = Effect.fnUntraced(function* (scenario: Scenario) {
   const { base, kind, pieces, streams } = scenario
   const shown: Array<string> = []
   const stack = Stack.make(entriesOf(scenario))
   const bottom = (_: unknown, options: ExecuteOptions | undefined): Step =>
-    Effect.gen(function*() {
-      if (streams) for (const piece of pieces) if (options?.onPart !== undefined) yield* options.onPart([makeTextDelta("1", piece)])
+    Effect.gen(function* () {
+      if (streams)
+        for (const piece of pieces)
+          if (options?.onPart !== undefined) yield* options.onPart([makeTextDelta("1", piece)])
       if (base === "fail") return yield* Effect.fail(new Failure({ id: "base" }))
       return base === "die" ? yield* Effect.die("base") : answers[kind].make(pieces.join(""))
     })
   const options: ExecuteOptions = {
-    onPart: (parts) => Effect.sync(() => {
-      shown.push(...deltasOf(parts))
-      return parts
-    })
+    onPart: (parts) =>
+      Effect.sync(() => {
+        shown.push(...deltasOf(parts))
+        return parts
+      })
   }
   const decode = (raw: unknown) => Effect.succeed(textAnswer((raw as { text: string }).text))
-  const run = kind === "llm_execution"
-    ? Chain.run(stack.llmExecution, Chain.joinOnPart<never, ModelResponse>({ get: (response) => response, set: (_, response) => response }) as never, stack.faults, { ...llmContext({}), decode }, bottom as never, deadline)
-    : Chain.run(stack.wrapModelCall, Chain.joinOnPart<never, { response: ModelResponse }>({ get: ({ response }) => response, set: (answer, response) => ({ ...answer, response }) }) as never, stack.faults, {} as never, bottom as never, deadline)
+  const run =
+    kind === "llm_execution"
+      ? Chain.run(
+          stack.llmExecution,
+          Chain.joinOnPart<never, ModelResponse>({
+            get: (response) => response,
+            set: (_, response) => response
+          }) as never,
+          stack.faults,
+          { ...llmContext({}), decode },
+          bottom as never,
+          deadline
+        )
+      : Chain.run(
+          stack.wrapModelCall,
+          Chain.joinOnPart<never, { response: ModelResponse }>({
+            get: ({ response }) => response,
+            set: (answer, response) => ({ ...answer, response })
+          }) as never,
+          stack.faults,
+          {} as never,
+          bottom as never,
+          deadline
+        )
   const exit = yield* ended(run({} as never, options as never))
   return { outcome: outcomeOf(exit, answers[kind].read), shown }
 })
 
 describe("the failure model of streams", () => {
   it.effect(`${seeds.length} random chains around a stream show what the rules say, and come to it`, () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const seed of seeds) {
         const scenario = generateStream(random(seed))
-        assert.deepStrictEqual(yield* play(scenario), expectedStream(scenario), `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`)
+        assert.deepStrictEqual(
+          yield* play(scenario),
+          expectedStream(scenario),
+          `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`
+        )
       }
-    }).pipe(Effect.provide(Logger.layer([]))))
+    }).pipe(Effect.provide(Logger.layer([])))
+  )
 })

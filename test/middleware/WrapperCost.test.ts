@@ -11,11 +11,12 @@ import { llmContext, output, toolContext } from "../support/middlewareContexts.t
 
 type Run = (wrappers: number) => Effect.Effect<unknown, unknown>
 
-const times = (count: number, entry: Middleware.Any): Stack.Stack => Stack.make(Array.from({ length: count }, () => entry))
+const times = (count: number, entry: Middleware.Any): Stack.Stack =>
+  Stack.make(Array.from({ length: count }, () => entry))
 
 /** Fibers and steps that one wrapper more costs. */
-const perWrapper = Effect.fnUntraced(function*(run: Run) {
-  const counted = Effect.fnUntraced(function*(wrappers: number) {
+const perWrapper = Effect.fnUntraced(function* (run: Run) {
+  const counted = Effect.fnUntraced(function* (wrappers: number) {
     const count = { fibers: 0, steps: 0 }
     const tracer = Tracer.make({
       span: (options) => new Tracer.NativeSpan(options),
@@ -24,7 +25,10 @@ const perWrapper = Effect.fnUntraced(function*(run: Run) {
         return primitive["~effect/Effect/evaluate"](fiber)
       }
     })
-    const metrics: Metric.FiberRuntimeMetricsService = { recordFiberStart: () => void count.fibers++, recordFiberEnd: () => {} }
+    const metrics: Metric.FiberRuntimeMetricsService = {
+      recordFiberStart: () => void count.fibers++,
+      recordFiberEnd: () => {}
+    }
     yield* Effect.suspend(() => run(wrappers)).pipe(
       Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
       Effect.provideService(Tracer.Tracer, tracer)
@@ -35,31 +39,47 @@ const perWrapper = Effect.fnUntraced(function*(run: Run) {
   return { fibers: (long.fibers - short.fibers) / 10, steps: (long.steps - short.steps) / 10 }
 })
 
-const tool = (entry: Middleware.Any): Run => (wrappers) => {
-  const stack = times(wrappers, entry)
-  return Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), () => Effect.succeed(output("base")))({ a: 1 }, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
-}
+const tool =
+  (entry: Middleware.Any): Run =>
+  (wrappers) => {
+    const stack = times(wrappers, entry)
+    return Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), () =>
+      Effect.succeed(output("base"))
+    )({ a: 1 }, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
+  }
 
-const llm = (entry: Middleware.Any): Run => (wrappers) => {
-  const stack = times(wrappers, entry)
-  const join = Chain.joinOnPart({ get: (response: ReturnType<typeof textAnswer>) => response, set: (_, response) => response })
-  return Chain.run(stack.llmExecution, join as never, stack.faults, llmContext({}), () => Effect.succeed(textAnswer("base")))({} as never, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
-}
+const llm =
+  (entry: Middleware.Any): Run =>
+  (wrappers) => {
+    const stack = times(wrappers, entry)
+    const join = Chain.joinOnPart({
+      get: (response: ReturnType<typeof textAnswer>) => response,
+      set: (_, response) => response
+    })
+    return Chain.run(stack.llmExecution, join as never, stack.faults, llmContext({}), () =>
+      Effect.succeed(textAnswer("base"))
+    )({} as never, undefined) as Effect.Effect<unknown, unknown> // These wrappers need nothing.
+  }
 
 describe("a wrapper", () => {
   it.effect("that passes the call on takes no fiber and two steps", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const same = Middleware.toolExecution({ name: "p", wrap: (next) => (args) => next(args) })
       assert.deepStrictEqual(yield* perWrapper(tool(same)), { fibers: 0, steps: 2 })
       const other = Middleware.toolExecution({ name: "p", wrap: (next) => (args) => next({ ...args }) })
       assert.deepStrictEqual(yield* perWrapper(tool(other)), { fibers: 0, steps: 2 })
       const model = Middleware.llmExecution({ name: "p", wrap: (next) => (request) => next(request) })
       assert.deepStrictEqual(yield* perWrapper(llm(model)), { fibers: 0, steps: 2 })
-    }))
+    })
+  )
 
   it.effect("that looks at the result takes a fiber and few steps more", () =>
-    Effect.gen(function*() {
-      const reads = Middleware.toolExecution({ name: "p", wrap: (next) => (args) => Effect.map(next(args), (output) => output) })
+    Effect.gen(function* () {
+      const reads = Middleware.toolExecution({
+        name: "p",
+        wrap: (next) => (args) => Effect.map(next(args), (output) => output)
+      })
       assert.deepStrictEqual(yield* perWrapper(tool(reads)), { fibers: 1, steps: 13 })
-    }))
+    })
+  )
 })

@@ -1,14 +1,28 @@
-// Random chains of middleware of all six kinds, and a small model of what each must come to. The model knows the failure table
-// of the architecture and nothing of the implementation.
+// Random chains of middleware of all six kinds, and a small model of what each must come to. The model knows the
+// failure table of the architecture and nothing of the implementation.
 
 /** Kinds that wrap a call. Those of plain functions are single use. */
 export const executionKinds = ["tool_execution", "llm_execution", "wrap_tool_call", "wrap_model_call"] as const
 export type ExecutionKind = (typeof executionKinds)[number]
 
-/** What a wrapper does until it has, or does not have, a result from below. Those of {@link flights} end while `next` runs. */
+/**
+ * What a wrapper does until it has, or does not have, a result from below. Those of {@link flights} end while `next`
+ * runs.
+ */
 export type Before =
-  | "next" | "pass on" | "die" | "veto" | "short" | "nothing" | "hang" | "interrupt"
-  | "flight throw" | "flight nothing" | "flight answer" | "flight twice" | "flight veto"
+  | "next"
+  | "pass on"
+  | "die"
+  | "veto"
+  | "short"
+  | "nothing"
+  | "hang"
+  | "interrupt"
+  | "flight throw"
+  | "flight nothing"
+  | "flight answer"
+  | "flight twice"
+  | "flight veto"
 /** What it does with a value from below. */
 export type AfterValue = "return" | "change" | "die" | "fail" | "nothing" | "again" | "hang" | "interrupt"
 /** What it does with a failure from below. */
@@ -57,7 +71,10 @@ export const random = (seed: number) => () => {
   return ((t ^ (t >>> 14)) >>> 0) / 4294967296
 }
 
-const picker = (next: () => number) => <A>(...choices: ReadonlyArray<A>): A => choices[Math.floor(next() * choices.length)] as A
+const picker =
+  (next: () => number) =>
+  <A>(...choices: ReadonlyArray<A>): A =>
+    choices[Math.floor(next() * choices.length)] as A
 
 const hasPlain = (kind: ExecutionKind): boolean => kind === "tool_execution" || kind === "llm_execution"
 
@@ -76,10 +93,44 @@ export const generate = (next: () => number): Scenario => {
         form,
         closed: next() < 0.2,
         before: pick<Before>(
-          "next", "next", "next", "next", "next", "next", "pass on", "pass on", "die", "veto", "short", "nothing", "hang", "interrupt", ...flying
+          "next",
+          "next",
+          "next",
+          "next",
+          "next",
+          "next",
+          "pass on",
+          "pass on",
+          "die",
+          "veto",
+          "short",
+          "nothing",
+          "hang",
+          "interrupt",
+          ...flying
         ),
-        afterValue: pick<AfterValue>("return", "return", "change", "die", "fail", "nothing", "again", "hang", "interrupt"),
-        afterFailure: pick<AfterFailure>("pass", "pass", "swallow", "translate", "die", "nothing", "again", "hang", "interrupt"),
+        afterValue: pick<AfterValue>(
+          "return",
+          "return",
+          "change",
+          "die",
+          "fail",
+          "nothing",
+          "again",
+          "hang",
+          "interrupt"
+        ),
+        afterFailure: pick<AfterFailure>(
+          "pass",
+          "pass",
+          "swallow",
+          "translate",
+          "die",
+          "nothing",
+          "again",
+          "hang",
+          "interrupt"
+        ),
         leaks: next() < 0.1,
         mutates: next() < 0.3
       }
@@ -222,7 +273,17 @@ export const generatePipeline = (next: () => number): Pipeline => {
       id,
       form: pick("typed", "plain", "async"),
       closed: next() < 0.15,
-      does: pick<Rewriter["does"]>("nothing", "nothing", "rewrite", "rewrite", "keep", "die", "veto", "hang", "interrupt"),
+      does: pick<Rewriter["does"]>(
+        "nothing",
+        "nothing",
+        "rewrite",
+        "rewrite",
+        "keep",
+        "die",
+        "veto",
+        "hang",
+        "interrupt"
+      ),
       mutates: next() < 0.4
     }))
   }

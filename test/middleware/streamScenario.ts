@@ -1,9 +1,20 @@
-// Random chains around a streamed answer, and a small model of what is shown, and what the answer is. The model knows the rules of the
-// architecture and nothing of the implementation.
+// Random chains around a streamed answer, and a small model of what is shown, and what the answer is. The model knows
+// the rules of the architecture and nothing of the implementation.
 import { type Outcome, type Wrapper as Plain } from "./scenario.ts"
 
 /** What an `onPart` does with what arrives. `at` counts the calls of it. */
-export type Does = "none" | "pass" | "mark" | "cut" | "hold" | "hold until" | "replace held" | "die" | "mark then die" | "hang" | "hold then die"
+export type Does =
+  | "none"
+  | "pass"
+  | "mark"
+  | "cut"
+  | "hold"
+  | "hold until"
+  | "replace held"
+  | "die"
+  | "mark then die"
+  | "hang"
+  | "hold then die"
 /** What the wrapper does with the answer. */
 export type After = "return" | "change" | "nothing" | "die" | "fail" | "hang"
 
@@ -45,17 +56,35 @@ export const generateStream = (next: () => number): Scenario => {
     kind,
     base: pick("value", "value", "value", "value", "fail", "die"),
     pieces: Array.from({ length: Math.floor(next() * 6) }, (_, index) => `p${index};`),
-    stages: kind === "llm_execution" ? [] : Array.from({ length: Math.floor(next() * 3) }, (_, index): Stage => ({
-      id: 10 + index,
-      closed: next() < 0.2,
-      does: pick("pass", "mark", "cut", "die", "mark then die"),
-      at: 1 + Math.floor(next() * 4)
-    })),
+    stages:
+      kind === "llm_execution"
+        ? []
+        : Array.from({ length: Math.floor(next() * 3) }, (_, index): Stage => ({
+            id: 10 + index,
+            closed: next() < 0.2,
+            does: pick("pass", "mark", "cut", "die", "mark then die"),
+            at: 1 + Math.floor(next() * 4)
+          })),
     wrappers: Array.from({ length: 1 + Math.floor(next() * 4) }, (_, id): Wrapper => ({
       id,
       form: pick("typed", "plain", "async"),
       closed: next() < 0.25,
-      does: pick<Does>("none", "pass", "mark", "mark", "cut", "hold", "hold", "hold until", "replace held", "die", "mark then die", "mark then die", "hang", "hold then die"),
+      does: pick<Does>(
+        "none",
+        "pass",
+        "mark",
+        "mark",
+        "cut",
+        "hold",
+        "hold",
+        "hold until",
+        "replace held",
+        "die",
+        "mark then die",
+        "mark then die",
+        "hang",
+        "hold then die"
+      ),
       at: 1 + Math.floor(next() * 4),
       after: pick<After>("return", "return", "return", "change", "nothing", "die", "fail", "hang")
     })),
@@ -64,12 +93,19 @@ export const generateStream = (next: () => number): Scenario => {
 }
 
 /** What one call of an `onPart` comes to. */
-export type Step = { readonly _tag: "parts"; readonly texts: ReadonlyArray<string> } | { readonly _tag: "hold" } | { readonly _tag: "broken"; readonly how: "die" | "hang" }
+export type Step =
+  | { readonly _tag: "parts"; readonly texts: ReadonlyArray<string> }
+  | { readonly _tag: "hold" }
+  | { readonly _tag: "broken"; readonly how: "die" | "hang" }
 
 const marked = (id: number, text: string): string => `<${id}${text}>`
 
 /** `call` counts from 1; `texts` are all that it sees. */
-export const stepOf = ({ at, does, id }: Pick<Wrapper, "at" | "does" | "id">, call: number, texts: ReadonlyArray<string>): Step => {
+export const stepOf = (
+  { at, does, id }: Pick<Wrapper, "at" | "does" | "id">,
+  call: number,
+  texts: ReadonlyArray<string>
+): Step => {
   const parts = (texts: ReadonlyArray<string>): Step => ({ _tag: "parts", texts })
   switch (does) {
     case "none":
@@ -116,121 +152,127 @@ export const expectedStream = ({ base, kind, pieces, stages, streams, wrappers }
   }
 
   /** The stages: one that fails lets its parts pass, or, once it changed any, nothing more. */
-  const staged = (inner: Call): Call => (up) => {
-    if (stages.length === 0) return inner(up)
-    const guards = new Set<Stage>()
-    const calls = new Map<Stage, number>()
-    const came: Array<string> = []
-    const through: Array<string> = []
-    let cut = false
-    let replaces = false
-    const read: Read = (texts) => {
-      came.push(...texts)
-      let now = texts
-      for (const stage of stages) {
-        if (cut) continue
-        const call = (calls.get(stage) ?? 0) + 1
-        calls.set(stage, call)
-        const step = stepOf(stage, call, now)
-        if (step._tag === "hold") continue
-        if (step._tag === "parts") {
-          if (step.texts.join() !== now.join() || step.texts.length !== now.length) guards.add(stage)
-          now = step.texts
-          continue
+  const staged =
+    (inner: Call): Call =>
+    (up) => {
+      if (stages.length === 0) return inner(up)
+      const guards = new Set<Stage>()
+      const calls = new Map<Stage, number>()
+      const came: Array<string> = []
+      const through: Array<string> = []
+      let cut = false
+      let replaces = false
+      const read: Read = (texts) => {
+        came.push(...texts)
+        let now = texts
+        for (const stage of stages) {
+          if (cut) continue
+          const call = (calls.get(stage) ?? 0) + 1
+          calls.set(stage, call)
+          const step = stepOf(stage, call, now)
+          if (step._tag === "hold") continue
+          if (step._tag === "parts") {
+            if (step.texts.join() !== now.join() || step.texts.length !== now.length) guards.add(stage)
+            now = step.texts
+            continue
+          }
+          if (stage.closed) throw new Ended(stage.id)
+          if (guards.has(stage)) cut = true
         }
-        if (stage.closed) throw new Ended(stage.id)
-        if (guards.has(stage)) cut = true
+        if (cut) return
+        through.push(...now)
+        if (now.length > 0 && !replaces) up(now)
       }
-      if (cut) return
-      through.push(...now)
-      if (now.length > 0 && !replaces) up(now)
-    }
-    try {
-      const below = inner(read)
-      if (below._tag === "value" && below.value !== came.join("")) {
-        // What did not stream, or is another answer, is read whole.
-        replaces = came.length > 0
-        came.length = through.length = 0
-        read(below.value === "" ? [] : [below.value])
+      try {
+        const below = inner(read)
+        if (below._tag === "value" && below.value !== came.join("")) {
+          // What did not stream, or is another answer, is read whole.
+          replaces = came.length > 0
+          came.length = through.length = 0
+          read(below.value === "" ? [] : [below.value])
+        }
+        return below._tag === "value" && below.value === came.join("")
+          ? { _tag: "value", value: through.join("") }
+          : below
+      } catch (error) {
+        if (error instanceof Ended && error.id >= 10) return { _tag: "fail", error: `closed${error.id}` }
+        throw error
       }
-      return below._tag === "value" && below.value === came.join("") ? { _tag: "value", value: through.join("") } : below
-    } catch (error) {
-      if (error instanceof Ended && error.id >= 10) return { _tag: "fail", error: `closed${error.id}` }
-      throw error
     }
-  }
 
-  const frame = (index: number, innermost: Call): Call => (up) => {
-    const wrapper = wrappers[index]
-    if (wrapper === undefined) return innermost(up)
-    const { after, closed, does, form, id } = wrapper
-    const through: Array<string> = []
-    const came: Array<string> = []
-    let held: Array<string> = []
-    let calls = 0
-    let broken = false
-    let changed = false
-    /** Once it changed anything in whichever answer, it guards what comes behind its failure. */
-    let guards = false
-    let replaces = false
-    const pass: Read = (texts) => {
-      through.push(...texts)
-      if (texts.length > 0 && !replaces) up(texts)
-    }
-    const read: Read = (texts) => {
-      came.push(...texts)
-      // Behind one that took something out, nothing more is shown.
-      if (broken) return void (guards ? (changed = true) : pass(texts))
-      const all = [...held, ...texts]
-      const step = stepOf(wrapper, ++calls, all)
-      if (step._tag === "hold") return void (held = all)
-      held = []
-      if (step._tag === "parts") {
-        changed ||= step.texts.join() !== all.join() || step.texts.length !== all.length
-        guards ||= changed
-        return pass(step.texts)
+  const frame =
+    (index: number, innermost: Call): Call =>
+    (up) => {
+      const wrapper = wrappers[index]
+      if (wrapper === undefined) return innermost(up)
+      const { after, closed, does, form, id } = wrapper
+      const through: Array<string> = []
+      const came: Array<string> = []
+      let held: Array<string> = []
+      let calls = 0
+      let broken = false
+      let changed = false
+      /** Once it changed anything in whichever answer, it guards what comes behind its failure. */
+      let guards = false
+      let replaces = false
+      const pass: Read = (texts) => {
+        through.push(...texts)
+        if (texts.length > 0 && !replaces) up(texts)
       }
-      if (closed) throw new Ended(id)
-      broken = true
-      if (guards) changed = true
-      else pass(all)
-    }
-    let below: Outcome
-    try {
-      below = frame(index + 1, innermost)(does === "none" ? up : read)
-      if (does !== "none" && below._tag === "value" && below.value !== came.join("")) {
-        // What did not stream, or is another answer, is read whole.
-        replaces = came.length > 0
-        if (replaces) held = []
-        came.length = through.length = 0
-        changed = false
-        read(below.value === "" ? [] : [below.value])
+      const read: Read = (texts) => {
+        came.push(...texts)
+        // Behind one that took something out, nothing more is shown.
+        if (broken) return void (guards ? (changed = true) : pass(texts))
+        const all = [...held, ...texts]
+        const step = stepOf(wrapper, ++calls, all)
+        if (step._tag === "hold") return void (held = all)
+        held = []
+        if (step._tag === "parts") {
+          changed ||= step.texts.join() !== all.join() || step.texts.length !== all.length
+          guards ||= changed
+          return pass(step.texts)
+        }
+        if (closed) throw new Ended(id)
+        broken = true
+        if (guards) changed = true
+        else pass(all)
       }
-    } catch (error) {
-      if (error instanceof Ended && error.id === id) return { _tag: "fail", error: `closed${id}` }
-      throw error
+      let below: Outcome
+      try {
+        below = frame(index + 1, innermost)(does === "none" ? up : read)
+        if (does !== "none" && below._tag === "value" && below.value !== came.join("")) {
+          // What did not stream, or is another answer, is read whole.
+          replaces = came.length > 0
+          if (replaces) held = []
+          came.length = through.length = 0
+          changed = false
+          read(below.value === "" ? [] : [below.value])
+        }
+      } catch (error) {
+        if (error instanceof Ended && error.id === id) return { _tag: "fail", error: `closed${id}` }
+        throw error
+      }
+      // The wrappers of this generator pass every failure on.
+      if (below._tag !== "value") return below
+      const value: Outcome = changed ? { _tag: "value", value: [...through, ...held].join("") } : below
+      const stands = (): Outcome => {
+        if (held.length > 0 && !replaces) up(held)
+        return value
+      }
+      const failed = (): Outcome => (closed ? { _tag: "fail", error: `closed${id}` } : stands())
+      switch (after) {
+        case "return":
+        case "nothing":
+          return stands()
+        case "change":
+          return { _tag: "value", value: `changed${id};` }
+        case "fail":
+          return form === "typed" ? { _tag: "fail", error: `fail${id}` } : failed()
+        case "die":
+        case "hang":
+          return failed()
+      }
     }
-    // The wrappers of this generator pass every failure on.
-    if (below._tag !== "value") return below
-    const value: Outcome = changed ? { _tag: "value", value: [...through, ...held].join("") } : below
-    const stands = (): Outcome => {
-      if (held.length > 0 && !replaces) up(held)
-      return value
-    }
-    const failed = (): Outcome => closed ? { _tag: "fail", error: `closed${id}` } : stands()
-    switch (after) {
-      case "return":
-      case "nothing":
-        return stands()
-      case "change":
-        return { _tag: "value", value: `changed${id};` }
-      case "fail":
-        return form === "typed" ? { _tag: "fail", error: `fail${id}` } : failed()
-      case "die":
-      case "hang":
-        return failed()
-    }
-  }
 
   const call = kind === "wrap_model_call" ? frame(0, staged(runBase)) : staged(frame(0, runBase))
   const outcome = call((texts) => void shown.push(...texts))

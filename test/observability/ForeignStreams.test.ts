@@ -1,5 +1,5 @@
-// Streams that others write, as their public documents describe them: opaque ones, those of OpenAI, Anthropic and Gemini clients, of
-// NeMo Relay, and several in one. Each is converted without losing a message.
+// Streams that others write, as their public documents describe them: opaque ones, those of OpenAI, Anthropic and
+// Gemini clients, of NeMo Relay, and several in one. Each is converted without losing a message.
 import { assert, describe, it } from "@effect/vitest"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
@@ -13,16 +13,35 @@ type Fields = Readonly<Record<string, unknown>>
 const stream = () => {
   const lines: Array<string> = []
   const put = (event: Fields): void => {
-    lines.push(JSON.stringify({ atof_version: "0.1", timestamp: `2026-01-01T00:00:${String(lines.length).padStart(2, "0")}Z`, ...event }))
+    lines.push(
+      JSON.stringify({
+        atof_version: "0.1",
+        timestamp: `2026-01-01T00:00:${String(lines.length).padStart(2, "0")}Z`,
+        ...event
+      })
+    )
   }
-  const half = (scope_category: "start" | "end") => (uuid: string, parent_uuid: string | null, category: string, more: Fields = {}): void =>
-    put({ kind: "scope", scope_category, uuid, parent_uuid, category, name: uuid, attributes: [], category_profile: null, ...more })
+  const half =
+    (scope_category: "start" | "end") =>
+    (uuid: string, parent_uuid: string | null, category: string, more: Fields = {}): void =>
+      put({
+        kind: "scope",
+        scope_category,
+        uuid,
+        parent_uuid,
+        category,
+        name: uuid,
+        attributes: [],
+        category_profile: null,
+        ...more
+      })
   return {
     lines,
     put,
     start: half("start"),
     end: half("end"),
-    mark: (uuid: string, parent_uuid: string, more: Fields): void => put({ kind: "mark", uuid, parent_uuid, name: uuid, ...more })
+    mark: (uuid: string, parent_uuid: string, more: Fields): void =>
+      put({ kind: "mark", uuid, parent_uuid, name: uuid, ...more })
   }
 }
 
@@ -39,20 +58,28 @@ const read = ({ lines }: Pick<ReturnType<typeof stream>, "lines">) => {
   const [trajectory] = converted.trajectories
   assert.strictEqual(converted.trajectories.length, 1)
   if (trajectory === undefined) return assert.fail("there is a trajectory")
-  assert.deepStrictEqual(AtifCheck.check(JSON.parse(JSON.stringify(trajectory))).filter(({ severity }) => severity === "error"), [])
+  assert.deepStrictEqual(
+    AtifCheck.check(JSON.parse(JSON.stringify(trajectory))).filter(({ severity }) => severity === "error"),
+    []
+  )
   assert.deepStrictEqual(AtifSchema.errors(JSON.parse(JSON.stringify(trajectory))), [])
   return { trajectory, faults: [...faults, ...converted.faults].map(({ message }) => message) }
 }
 
 /** What somebody said, called and got in each step. */
-const told = ({ steps }: Atif.Trajectory) => steps.map(({ message, model_name: model, observation, reasoning_content: thought, source, tool_calls: calls }) => ({
-  source,
-  message,
-  ...(model === undefined ? {} : { model }),
-  ...(thought === undefined ? {} : { thought }),
-  ...(calls === undefined ? {} : { calls: calls?.map((one) => [one.tool_call_id, one.function_name, one.arguments]) }),
-  ...(observation === undefined ? {} : { results: observation?.results.map((one) => [one.source_call_id, one.content]) })
-}))
+const told = ({ steps }: Atif.Trajectory) =>
+  steps.map(({ message, model_name: model, observation, reasoning_content: thought, source, tool_calls: calls }) => ({
+    source,
+    message,
+    ...(model === undefined ? {} : { model }),
+    ...(thought === undefined ? {} : { thought }),
+    ...(calls === undefined
+      ? {}
+      : { calls: calls?.map((one) => [one.tool_call_id, one.function_name, one.arguments]) }),
+    ...(observation === undefined
+      ? {}
+      : { results: observation?.results.map((one) => [one.source_call_id, one.content]) })
+  }))
 
 const model = (name: string) => ({ category_profile: { model_name: name } })
 
@@ -70,22 +97,50 @@ describe("a stream of another writer", () => {
       { source: "system", message: "unknown: inner" },
       { source: "agent", message: "It is 7" }
     ])
-    assert.deepStrictEqual(trajectory.steps[1]?.extra, { event: "inner", category: "unknown", input: { prompt: "add" }, data: { reply: [7] } })
+    assert.deepStrictEqual(trajectory.steps[1]?.extra, {
+      event: "inner",
+      category: "unknown",
+      input: { prompt: "add" },
+      data: { reply: [7] }
+    })
   })
 
   it("flat answers of chat completions, and results that are objects", () => {
     const s = stream()
     s.start("calculator", null, "agent", { data: { input: "What is 3 + 4?" } })
-    s.start("llm-1", "calculator", "llm", { ...model("gpt-4.1"), data_schema: schemas.openai, data: { messages: [{ role: "user", content: "What is 3 + 4?" }] } })
-    s.end("llm-1", "calculator", "llm", { ...model("gpt-4.1"), data: { content: "", tool_calls: [{ id: "call_a", name: "add", arguments: { a: 3, b: 4 } }] } })
-    s.start("tool-1", "calculator", "tool", { name: "add", attributes: ["remote"], category_profile: { tool_call_id: "call_a" }, data: { a: 3, b: 4 } })
-    s.end("tool-1", "calculator", "tool", { name: "add", attributes: ["remote"], category_profile: { tool_call_id: "call_a" }, data: { result: 7 } })
+    s.start("llm-1", "calculator", "llm", {
+      ...model("gpt-4.1"),
+      data_schema: schemas.openai,
+      data: { messages: [{ role: "user", content: "What is 3 + 4?" }] }
+    })
+    s.end("llm-1", "calculator", "llm", {
+      ...model("gpt-4.1"),
+      data: { content: "", tool_calls: [{ id: "call_a", name: "add", arguments: { a: 3, b: 4 } }] }
+    })
+    s.start("tool-1", "calculator", "tool", {
+      name: "add",
+      attributes: ["remote"],
+      category_profile: { tool_call_id: "call_a" },
+      data: { a: 3, b: 4 }
+    })
+    s.end("tool-1", "calculator", "tool", {
+      name: "add",
+      attributes: ["remote"],
+      category_profile: { tool_call_id: "call_a" },
+      data: { result: 7 }
+    })
     s.end("calculator", null, "agent", { data: "3 + 4 = 7" })
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(told(trajectory), [
       { source: "user", message: "What is 3 + 4?" },
-      { source: "agent", message: "", model: "gpt-4.1", calls: [["call_a", "add", { a: 3, b: 4 }]], results: [["call_a", "{\"result\":7}"]] }
+      {
+        source: "agent",
+        message: "",
+        model: "gpt-4.1",
+        calls: [["call_a", "add", { a: 3, b: 4 }]],
+        results: [["call_a", '{"result":7}']]
+      }
     ])
   })
 
@@ -110,14 +165,31 @@ describe("a stream of another writer", () => {
     const first = { role: "user", content: "Summarise a.txt" }
     const use = { type: "tool_use", id: "toolu_1", name: "read_file", input: { path: "a.txt" } }
     s.start("agent", null, "agent")
-    s.start("llm-1", "agent", "llm", { ...model("claude"), data_schema: schemas.anthropic, data: { system: "be short", messages: [first] } })
+    s.start("llm-1", "agent", "llm", {
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: { system: "be short", messages: [first] }
+    })
     s.end("llm-1", "agent", "llm", {
-      ...model("claude"), data_schema: schemas.anthropic,
-      data: { content: [{ type: "thinking", thinking: "look" }, { type: "text", text: "I read it." }, use], stop_reason: "tool_use", usage: { input_tokens: 5, output_tokens: 2 } }
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: {
+        content: [{ type: "thinking", thinking: "look" }, { type: "text", text: "I read it." }, use],
+        stop_reason: "tool_use",
+        usage: { input_tokens: 5, output_tokens: 2 }
+      }
     })
     const result = { type: "tool_result", tool_use_id: "toolu_1", content: [{ type: "text", text: "words" }] }
-    s.start("llm-2", "agent", "llm", { ...model("claude"), data_schema: schemas.anthropic, data: { messages: [first, { role: "assistant", content: [use] }, { role: "user", content: [result] }] } })
-    s.end("llm-2", "agent", "llm", { ...model("claude"), data_schema: schemas.anthropic, data: { content: [{ type: "text", text: "Words." }] } })
+    s.start("llm-2", "agent", "llm", {
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: { messages: [first, { role: "assistant", content: [use] }, { role: "user", content: [result] }] }
+    })
+    s.end("llm-2", "agent", "llm", {
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: { content: [{ type: "text", text: "Words." }] }
+    })
     s.end("agent", null, "agent")
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [])
@@ -125,8 +197,12 @@ describe("a stream of another writer", () => {
       { source: "system", message: "be short" },
       { source: "user", message: "Summarise a.txt" },
       {
-        source: "agent", message: "I read it.", model: "claude", thought: "look",
-        calls: [["toolu_1", "read_file", { path: "a.txt" }]], results: [["toolu_1", "words"]]
+        source: "agent",
+        message: "I read it.",
+        model: "claude",
+        thought: "look",
+        calls: [["toolu_1", "read_file", { path: "a.txt" }]],
+        results: [["toolu_1", "words"]]
       },
       { source: "agent", message: "Words.", model: "claude" }
     ])
@@ -134,34 +210,82 @@ describe("a stream of another writer", () => {
 
   it("Gemini generateContent: contents, parts, calls without ids, thoughts, usage", () => {
     const s = stream()
-    const contents = [{ role: "user", parts: [{ text: "What time is it in Rome" }, { text: "and in Oslo?" }, { fileData: { mimeType: "image/png", fileUri: "https://pictures.test/map.png" } }] }]
+    const contents = [
+      {
+        role: "user",
+        parts: [
+          { text: "What time is it in Rome" },
+          { text: "and in Oslo?" },
+          { fileData: { mimeType: "image/png", fileUri: "https://pictures.test/map.png" } }
+        ]
+      }
+    ]
     const functionCall = (city: string) => ({ functionCall: { name: "get_time", args: { city } } })
     const gemini = { ...model("gemini-2.0-flash"), data_schema: schemas.gemini }
     s.start("clock", null, "agent")
-    s.start("llm-1", "clock", "llm", { ...gemini, data: { systemInstruction: { parts: [{ text: "be exact" }] }, contents, tools: [{ functionDeclarations: [{ name: "get_time" }] }] } })
+    s.start("llm-1", "clock", "llm", {
+      ...gemini,
+      data: {
+        systemInstruction: { parts: [{ text: "be exact" }] },
+        contents,
+        tools: [{ functionDeclarations: [{ name: "get_time" }] }]
+      }
+    })
     s.end("llm-1", "clock", "llm", {
       ...gemini,
       data: {
-        candidates: [{ content: { role: "model", parts: [{ text: "two clocks", thought: true }, functionCall("Rome"), functionCall("Oslo")] }, finishReason: "STOP" }],
-        usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 4, thoughtsTokenCount: 2, cachedContentTokenCount: 1, totalTokenCount: 15 }
+        candidates: [
+          {
+            content: {
+              role: "model",
+              parts: [{ text: "two clocks", thought: true }, functionCall("Rome"), functionCall("Oslo")]
+            },
+            finishReason: "STOP"
+          }
+        ],
+        usageMetadata: {
+          promptTokenCount: 9,
+          candidatesTokenCount: 4,
+          thoughtsTokenCount: 2,
+          cachedContentTokenCount: 1,
+          totalTokenCount: 15
+        }
       }
     })
-    s.start("tool-1", "clock", "tool", { name: "get_time", category_profile: { tool_call_id: "get_time__0" }, data: { city: "Rome" } })
-    s.end("tool-1", "clock", "tool", { name: "get_time", category_profile: { tool_call_id: "get_time__0" }, data: "12:00" })
+    s.start("tool-1", "clock", "tool", {
+      name: "get_time",
+      category_profile: { tool_call_id: "get_time__0" },
+      data: { city: "Rome" }
+    })
+    s.end("tool-1", "clock", "tool", {
+      name: "get_time",
+      category_profile: { tool_call_id: "get_time__0" },
+      data: "12:00"
+    })
     s.start("llm-2", "clock", "llm", {
       ...gemini,
       data: {
         contents: [
           ...contents,
           { role: "model", parts: [functionCall("Rome"), functionCall("Oslo")] },
-          { role: "user", parts: [
-            { functionResponse: { name: "get_time", response: { result: "12:00" } } },
-            { functionResponse: { name: "get_time", response: { result: "12:00 too" } } }
-          ] }
+          {
+            role: "user",
+            parts: [
+              { functionResponse: { name: "get_time", response: { result: "12:00" } } },
+              { functionResponse: { name: "get_time", response: { result: "12:00 too" } } }
+            ]
+          }
         ]
       }
     })
-    s.end("llm-2", "clock", "llm", { ...gemini, data: { candidates: [{ content: { role: "model", parts: [{ text: "Noon," }, { text: "in both." }] }, finishReason: "STOP" }] } })
+    s.end("llm-2", "clock", "llm", {
+      ...gemini,
+      data: {
+        candidates: [
+          { content: { role: "model", parts: [{ text: "Noon," }, { text: "in both." }] }, finishReason: "STOP" }
+        ]
+      }
+    })
     s.end("clock", null, "agent")
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [])
@@ -176,46 +300,104 @@ describe("a stream of another writer", () => {
         ]
       },
       {
-        source: "agent", message: "", model: "gemini-2.0-flash", thought: "two clocks",
-        calls: [["get_time__0", "get_time", { city: "Rome" }], ["get_time__1", "get_time", { city: "Oslo" }]],
-        results: [["get_time__0", "12:00"], ["get_time__1", "{\"result\":\"12:00 too\"}"]]
+        source: "agent",
+        message: "",
+        model: "gemini-2.0-flash",
+        thought: "two clocks",
+        calls: [
+          ["get_time__0", "get_time", { city: "Rome" }],
+          ["get_time__1", "get_time", { city: "Oslo" }]
+        ],
+        results: [
+          ["get_time__0", "12:00"],
+          ["get_time__1", '{"result":"12:00 too"}']
+        ]
       },
       { source: "agent", message: "Noon,\nin both.", model: "gemini-2.0-flash" }
     ])
-    assert.deepStrictEqual(trajectory.steps[2]?.metrics, { prompt_tokens: 9, completion_tokens: 6, cached_tokens: 1, extra: { reasoning_tokens: 2 } })
+    assert.deepStrictEqual(trajectory.steps[2]?.metrics, {
+      prompt_tokens: 9,
+      completion_tokens: 6,
+      cached_tokens: 1,
+      extra: { reasoning_tokens: 2 }
+    })
   })
 
   it("three providers in one stream, each read by its own form", () => {
     const s = stream()
     s.start("router", null, "agent")
-    s.start("a", "router", "llm", { ...model("gpt"), data_schema: schemas.openai, data: { messages: [{ role: "user", content: "one" }] } })
-    s.end("a", "router", "llm", { ...model("gpt"), data_schema: schemas.openai, data: { choices: [{ message: { role: "assistant", content: "by gpt" } }] } })
-    s.start("b", "router", "llm", { ...model("claude"), data_schema: schemas.anthropic, data: { messages: [{ role: "user", content: "one" }, { role: "user", content: "two" }] } })
-    s.end("b", "router", "llm", { ...model("claude"), data_schema: schemas.anthropic, data: { content: [{ type: "text", text: "by claude" }] } })
-    s.start("c", "router", "llm", { ...model("gemini"), data_schema: schemas.gemini, data: { contents: ["one", "two", "three"].map((text) => ({ role: "user", parts: [{ text }] })) } })
-    s.end("c", "router", "llm", { ...model("gemini"), data_schema: schemas.gemini, data: { candidates: [{ content: { parts: [{ text: "by gemini" }] } }] } })
+    s.start("a", "router", "llm", {
+      ...model("gpt"),
+      data_schema: schemas.openai,
+      data: { messages: [{ role: "user", content: "one" }] }
+    })
+    s.end("a", "router", "llm", {
+      ...model("gpt"),
+      data_schema: schemas.openai,
+      data: { choices: [{ message: { role: "assistant", content: "by gpt" } }] }
+    })
+    s.start("b", "router", "llm", {
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: {
+        messages: [
+          { role: "user", content: "one" },
+          { role: "user", content: "two" }
+        ]
+      }
+    })
+    s.end("b", "router", "llm", {
+      ...model("claude"),
+      data_schema: schemas.anthropic,
+      data: { content: [{ type: "text", text: "by claude" }] }
+    })
+    s.start("c", "router", "llm", {
+      ...model("gemini"),
+      data_schema: schemas.gemini,
+      data: { contents: ["one", "two", "three"].map((text) => ({ role: "user", parts: [{ text }] })) }
+    })
+    s.end("c", "router", "llm", {
+      ...model("gemini"),
+      data_schema: schemas.gemini,
+      data: { candidates: [{ content: { parts: [{ text: "by gemini" }] } }] }
+    })
     s.end("router", null, "agent")
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [])
-    assert.deepStrictEqual(told(trajectory).map(({ message, model, source }) => [source, message, model]), [
-      ["user", "one", undefined], ["agent", "by gpt", "gpt"],
-      ["user", "two", undefined], ["agent", "by claude", "claude"],
-      ["user", "three", undefined], ["agent", "by gemini", "gemini"]
-    ])
+    assert.deepStrictEqual(
+      told(trajectory).map(({ message, model, source }) => [source, message, model]),
+      [
+        ["user", "one", undefined],
+        ["agent", "by gpt", "gpt"],
+        ["user", "two", undefined],
+        ["agent", "by claude", "claude"],
+        ["user", "three", undefined],
+        ["agent", "by gemini", "gemini"]
+      ]
+    )
   })
 
   it("NeMo Relay: a request beside its headers, an answer as it is printed, scopes under a root that is never told", () => {
     const s = stream()
     const hidden = "00000000-root"
     s.start("agent", hidden, "agent", { metadata: { session_id: "S1" } })
-    s.start("llm", "agent", "llm", { ...model("m"), data: { headers: {}, content: { messages: [{ role: "user", content: "do it" }], model: "m" } } })
-    s.end("llm", "agent", "llm", { ...model("m"), data: { assistant_message: { role: "assistant", content: "done", tool_calls: [] }, finish_reason: "stop" } })
+    s.start("llm", "agent", "llm", {
+      ...model("m"),
+      data: { headers: {}, content: { messages: [{ role: "user", content: "do it" }], model: "m" } }
+    })
+    s.end("llm", "agent", "llm", {
+      ...model("m"),
+      data: { assistant_message: { role: "assistant", content: "done", tool_calls: [] }, finish_reason: "stop" }
+    })
     s.mark("llm.chunk", "llm", { data: { delta: "do" } })
     s.end("agent", hidden, "agent")
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [])
     assert.strictEqual(trajectory.session_id, "S1")
-    assert.deepStrictEqual(told(trajectory), [{ source: "user", message: "do it" }, { source: "agent", message: "done", model: "m" }])
+    assert.deepStrictEqual(told(trajectory), [
+      { source: "user", message: "do it" },
+      { source: "agent", message: "done", model: "m" }
+    ])
   })
 
   it("what cannot be read is named by its line, and is kept", () => {
@@ -223,8 +405,16 @@ describe("a stream of another writer", () => {
     s.start("agent", null, "agent")
     s.start("llm-1", "agent", "llm", { ...model("m"), data_schema: schemas.gemini, data: { question: "hello" } })
     s.end("llm-1", "agent", "llm", { ...model("m"), data_schema: schemas.gemini, data: { reply: "hi" } })
-    s.lines.push("{\"kind\":\"ScopeStart\",\"uuid\":\"old\"}", "not json")
-    s.put({ kind: "scope", scope_category: "end", uuid: "agent", parent_uuid: null, category: "agent", name: "agent", attributes: [] })
+    s.lines.push('{"kind":"ScopeStart","uuid":"old"}', "not json")
+    s.put({
+      kind: "scope",
+      scope_category: "end",
+      uuid: "agent",
+      parent_uuid: null,
+      category: "agent",
+      name: "agent",
+      attributes: []
+    })
     const { faults, trajectory } = read(s)
     assert.deepStrictEqual(faults, [
       "line 4: kind must be scope or mark",
@@ -232,6 +422,9 @@ describe("a stream of another writer", () => {
       "line 2: its data is not what gemini/generate-content has at the start of a call; it is kept as it is",
       "line 3: its data is not what gemini/generate-content has at the end of a call; it is kept as it is"
     ])
-    assert.deepStrictEqual(trajectory.steps.map(({ extra }) => extra?.["data"]), [{ question: "hello" }, { reply: "hi" }])
+    assert.deepStrictEqual(
+      trajectory.steps.map(({ extra }) => extra?.["data"]),
+      [{ question: "hello" }, { reply: "hi" }]
+    )
   })
 })

@@ -20,9 +20,13 @@ import * as RunTree from "../../src/observability/RunTree.ts"
 import { live } from "./support/shownSpans.ts"
 
 const sessionId = Ids.SessionId.make("s")
-const tools = [{ name: "look", description: "Looks at it. ".repeat(200), parameters: { type: "object", properties: {} } }]
+const tools = [
+  { name: "look", description: "Looks at it. ".repeat(200), parameters: { type: "object", properties: {} } }
+]
 
-/** Entries of the turns of one session, each of a question, a call and an answer, which differ by their numbers alone. */
+/**
+ * Entries of the turns of one session, each of a question, a call and an answer, which differ by their numbers alone.
+ */
 const turns = (count: number): ReadonlyArray<ReadonlyArray<RecordEvent.Entry>> => {
   const history: Array<Prompt.Message> = []
   const system = Prompt.systemMessage({ content: "Be good. ".repeat(500) })
@@ -35,7 +39,7 @@ const turns = (count: number): ReadonlyArray<ReadonlyArray<RecordEvent.Entry>> =
       sessionId,
       turnId,
       history,
-      now: () => now += 1000,
+      now: () => (now += 1000),
       hash: (text) => `${text.length}`,
       sink: (written) => Effect.sync(() => void entries.push(...written))
     })
@@ -43,27 +47,78 @@ const turns = (count: number): ReadonlyArray<ReadonlyArray<RecordEvent.Entry>> =
       recorder.appended(origin, history.length, [message])
       history.push(message)
     }
-    const ask = (step: number, message: Prompt.AssistantMessage, answer: ReadonlyArray<RecordEvent.AnswerPart>): void => {
+    const ask = (
+      step: number,
+      message: Prompt.AssistantMessage,
+      answer: ReadonlyArray<RecordEvent.AnswerPart>
+    ): void => {
       const offered = recorder.offered(tools)
       const messages = recorder.references([system, ...history])
       const apiRequestId = `t${n}:${step}`
       recorder.write({
-        _tag: "AttemptStarted", apiRequestId, step, attempt: 0, route: { provider: "p", model: "m", apiMode: "chat_completions" }, messages,
-        ...(offered === undefined ? {} : { tools: offered }), parameters: {}
+        _tag: "AttemptStarted",
+        apiRequestId,
+        step,
+        attempt: 0,
+        route: { provider: "p", model: "m", apiMode: "chat_completions" },
+        messages,
+        ...(offered === undefined ? {} : { tools: offered }),
+        parameters: {}
       })
       recorder.write({ _tag: "AttemptEnded", apiRequestId, status: "answered", answer })
       append("model", message)
     }
     const call = { id: `c${n}`, name: "look", params: { at: "there ".repeat(100) } }
     const text = `answer ${n} ${"words ".repeat(100)}`
-    recorder.write({ _tag: "RunStarted", version: 1, source: "library", platform: "library", provider: "p", model: "m", cwd: "/", resumed: index > 0 })
-    append("user", Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${n} ${"please ".repeat(100)}` })] }))
-    ask(1, Prompt.assistantMessage({ content: [Prompt.toolCallPart({ ...call, providerExecuted: false })] }), [{ type: "tool-call", ...call }])
-    recorder.write({ _tag: "CallStarted", callId: call.id, name: "look", args: call.params, apiRequestId: `t${n}:1`, parallel: false })
+    recorder.write({
+      _tag: "RunStarted",
+      version: 1,
+      source: "library",
+      platform: "library",
+      provider: "p",
+      model: "m",
+      cwd: "/",
+      resumed: index > 0
+    })
+    append(
+      "user",
+      Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${n} ${"please ".repeat(100)}` })] })
+    )
+    ask(1, Prompt.assistantMessage({ content: [Prompt.toolCallPart({ ...call, providerExecuted: false })] }), [
+      { type: "tool-call", ...call }
+    ])
+    recorder.write({
+      _tag: "CallStarted",
+      callId: call.id,
+      name: "look",
+      args: call.params,
+      apiRequestId: `t${n}:1`,
+      parallel: false
+    })
     recorder.write({ _tag: "CallEnded", callId: call.id, name: "look", status: "ok", ran: true, durationMillis: 1 })
-    append("tool", Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: call.id, name: "look", result: "seen ".repeat(100), isFailure: false, providerExecuted: false })] }))
+    append(
+      "tool",
+      Prompt.toolMessage({
+        content: [
+          Prompt.toolResultPart({
+            id: call.id,
+            name: "look",
+            result: "seen ".repeat(100),
+            isFailure: false,
+            providerExecuted: false
+          })
+        ]
+      })
+    )
     ask(2, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), [{ type: "text", text }])
-    recorder.write({ _tag: "RunEnded", exit: "text_response", text, steps: 2, usage: Usage.zero, cost: { usd: null, status: "unknown", source: "none" } })
+    recorder.write({
+      _tag: "RunEnded",
+      exit: "text_response",
+      text,
+      steps: 2,
+      usage: Usage.zero,
+      cost: { usd: null, status: "unknown", source: "none" }
+    })
     Effect.runSync(recorder.flush)
     return entries
   })
@@ -92,11 +147,11 @@ const encodedBytes = (work: () => void): number => {
   const [encode, encodeInto] = [real.encode, real.encodeInto]
   let chars = 0
   const spies = [
-    vi.spyOn(real, "encode").mockImplementation(function(this: InstanceType<typeof TextEncoder>, text = "") {
+    vi.spyOn(real, "encode").mockImplementation(function (this: InstanceType<typeof TextEncoder>, text = "") {
       chars += text.length
       return encode.call(this, text)
     }),
-    vi.spyOn(real, "encodeInto").mockImplementation(function(this: InstanceType<typeof TextEncoder>, text, into) {
+    vi.spyOn(real, "encodeInto").mockImplementation(function (this: InstanceType<typeof TextEncoder>, text, into) {
       chars += text.length
       return encodeInto.call(this, text, into)
     })
@@ -126,9 +181,12 @@ describe("files of exporters", () => {
         }
         const trajectory = growing.trajectory()
         if (trajectory !== undefined) text = textOf(trajectory)
-      }))
+      })
+    )
     const whole = FromRuns.buildTrajectory(tree, sessionId)
-    assert.isTrue(whole !== undefined && text === `${JSON.stringify(whole, null, 2)}\n` && text === AtifWriter.render(whole))
+    assert.isTrue(
+      whole !== undefined && text === `${JSON.stringify(whole, null, 2)}\n` && text === AtifWriter.render(whole)
+    )
     assert.strictEqual(whole?.steps.length, 1 + 200 * 3)
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
     assert.isBelow(chars[199] ?? 0, 8_000)
@@ -145,9 +203,14 @@ describe("files of exporters", () => {
           const line = Atof.encode(event)
           if (line._tag === "Success") lines.push(line.success)
         }
-      }))
-    assert.isTrue(events.every((event, index) => lines[index] === JSON.stringify(event)) && lines.length === events.length)
-    const last: { readonly data: { readonly messages: ReadonlyArray<object> } } = JSON.parse(lines.findLast((line) => line.includes("\"message_refs\"") && line.includes("\"start\"")) ?? "")
+      })
+    )
+    assert.isTrue(
+      events.every((event, index) => lines[index] === JSON.stringify(event)) && lines.length === events.length
+    )
+    const last: { readonly data: { readonly messages: ReadonlyArray<object> } } = JSON.parse(
+      lines.findLast((line) => line.includes('"message_refs"') && line.includes('"start"')) ?? ""
+    )
     assert.strictEqual(last.data.messages.length, 1 + 199 * 4 + 3)
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
     assert.isBelow(chars[199] ?? 0, 30_000)
@@ -164,7 +227,10 @@ describe("files of exporters", () => {
       })
       for (const event of events) parts.push(Result.getOrThrow(Atof.encodeParts(event)))
       const lines = parts.map((line) => Buffer.concat(line.map((part) => Buffer.from(part))).toString("utf8"))
-      assert.deepStrictEqual(lines, events.map((event) => JSON.stringify(event)))
+      assert.deepStrictEqual(
+        lines,
+        events.map((event) => JSON.stringify(event))
+      )
       return count
     })
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
@@ -173,10 +239,22 @@ describe("files of exporters", () => {
 
   it("a turn encodes for OpenTelemetry and Langfuse what is new in it, beside a bounded part of the conversation", () => {
     const lengths: Array<number> = []
-    const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
-    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const settings = {
+      environment: undefined,
+      maxChars: 12_000,
+      release: undefined,
+      sampleRate: 1,
+      tags: [],
+      userId: undefined
+    }
+    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({
+      traceId: "0".repeat(32),
+      parentSpanId: undefined,
+      sampled: true
+    }))
     const spans = [otel, Observations.makeView(settings)].map((view) =>
-      live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) }))
+      live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) })
+    )
     const sums = turns(200).map((entries) => {
       lengths.length = 0
       const chars = encoded(() => spans.forEach(({ add }) => add(entries)))
@@ -189,8 +267,19 @@ describe("files of exporters", () => {
 
   it("a turn escapes for OTLP what is new in it: the messages that a span repeats were written once for all spans", () => {
     const resource = SignalEncoding.makeResource({})
-    const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
-    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const settings = {
+      environment: undefined,
+      maxChars: 12_000,
+      release: undefined,
+      sampleRate: 1,
+      tags: [],
+      userId: undefined
+    }
+    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({
+      traceId: "0".repeat(32),
+      parentSpanId: undefined,
+      sampled: true
+    }))
     const { add } = SpanEncoding.createJsonEncoding(resource, undefined)
     let sent = 0
     const encode = (span: Span): number => {
@@ -198,7 +287,9 @@ describe("files of exporters", () => {
       add(bytes, span)
       return bytes.length()
     }
-    const spans = [otel, Observations.makeView(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span)) }))
+    const spans = [otel, Observations.makeView(settings)].map((view) =>
+      live(view, { close: (span) => void (sent += encode(span)) })
+    )
     const sums = turns(200).map((entries) => {
       sent = 0
       return { chars: encoded(() => spans.forEach(({ add }) => add(entries))), sent }
@@ -219,7 +310,12 @@ describe("files of exporters", () => {
     const before = growing.trajectory()
     second.forEach(add)
     const { sessionId: id, turnId } = first[0] ?? assert.fail("there are entries")
-    add({ sessionId: id, turnId, at: 1_780_000_900_000, event: { _tag: "ContextRewritten", reason: "compaction", before: 9, after: 4 } })
+    add({
+      sessionId: id,
+      turnId,
+      at: 1_780_000_900_000,
+      event: { _tag: "ContextRewritten", reason: "compaction", before: 9, after: 4 }
+    })
     assert.deepStrictEqual(growing.trajectory(), FromRuns.buildTrajectory(tree, sessionId))
     assert.strictEqual((growing.trajectory()?.steps.length ?? 0) - (before?.steps.length ?? 0), 4)
   })

@@ -55,16 +55,35 @@ interface Resource {
   readonly resource: { readonly attributes: ReadonlyArray<KeyValue> }
 }
 interface Bodies {
-  readonly traces: ReadonlyArray<{ readonly resourceSpans: ReadonlyArray<Resource & { readonly schemaUrl: string; readonly scopeSpans: ReadonlyArray<{ readonly spans: ReadonlyArray<Span> }> }> }>
-  readonly metrics: ReadonlyArray<{ readonly resourceMetrics: ReadonlyArray<Resource & { readonly scopeMetrics: ReadonlyArray<{ readonly metrics: ReadonlyArray<Metric> }> }> }>
-  readonly logs: ReadonlyArray<{ readonly resourceLogs: ReadonlyArray<Resource & { readonly scopeLogs: ReadonlyArray<{ readonly logRecords: ReadonlyArray<{ readonly attributes?: ReadonlyArray<KeyValue> }> }> }> }>
+  readonly traces: ReadonlyArray<{
+    readonly resourceSpans: ReadonlyArray<
+      Resource & {
+        readonly schemaUrl: string
+        readonly scopeSpans: ReadonlyArray<{ readonly spans: ReadonlyArray<Span> }>
+      }
+    >
+  }>
+  readonly metrics: ReadonlyArray<{
+    readonly resourceMetrics: ReadonlyArray<
+      Resource & { readonly scopeMetrics: ReadonlyArray<{ readonly metrics: ReadonlyArray<Metric> }> }
+    >
+  }>
+  readonly logs: ReadonlyArray<{
+    readonly resourceLogs: ReadonlyArray<
+      Resource & {
+        readonly scopeLogs: ReadonlyArray<{
+          readonly logRecords: ReadonlyArray<{ readonly attributes?: ReadonlyArray<KeyValue> }>
+        }>
+      }
+    >
+  }>
 }
 
 const kinds = { traces: "TracesData", metrics: "MetricsData", logs: "LogsData" } as const
 
 /** Requests of one runtime, decoded and without a complaint. */
 const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const all: Record<keyof typeof kinds, Array<unknown>> = { traces: [], metrics: [], logs: [] }
     const url = yield* Effect.map(
       Effect.acquireRelease(
@@ -76,7 +95,11 @@ const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: s
               const kind = (request.url ?? "").slice("/v1/".length)
               const body = Buffer.concat(chunks)
               if (kind === "traces" || kind === "metrics" || kind === "logs") {
-                all[kind].push(variables["OTEL_EXPORTER_OTLP_PROTOCOL"] === "http/json" ? JSON.parse(body.toString("utf8")) : Otlp.decode(body, kinds[kind]))
+                all[kind].push(
+                  variables["OTEL_EXPORTER_OTLP_PROTOCOL"] === "http/json"
+                    ? JSON.parse(body.toString("utf8"))
+                    : Otlp.decode(body, kinds[kind])
+                )
               }
               response.writeHead(200, { "content-type": "application/json" }).end("{}")
             })
@@ -96,7 +119,10 @@ const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: s
     )
     yield* run(url)
     for (const kind of ["traces", "metrics", "logs"] as const) {
-      assert.deepStrictEqual(all[kind].flatMap((body) => Otlp.complaints(body, kinds[kind])), [])
+      assert.deepStrictEqual(
+        all[kind].flatMap((body) => Otlp.complaints(body, kinds[kind])),
+        []
+      )
     }
     // They are what the definition says.
     return all as unknown as Bodies
@@ -104,43 +130,65 @@ const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: s
 
 const call = (id: string, name: string, params: object) => ({ id, name, params })
 
-/** A run with everything that spans are made of: parallel and failed calls, an approval, a script, a child, a side task, a failure. */
+/**
+ * A run with everything that spans are made of: parallel and failed calls, an approval, a script, a child, a side task,
+ * a failure.
+ */
 const everything = (variables: Readonly<Record<string, string>>) =>
   sent(variables, (url) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { sessionId, turnId } = yield* Agent.run({ prompt: "go", cwd: import.meta.dirname, streaming: true })
       const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
       yield* Auxiliary.Auxiliary.use((auxiliary) =>
-        auxiliary.call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } }))
+        auxiliary.call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } })
+      )
       yield* Effect.exit(Agent.run({ prompt: "fail" }))
-    }).pipe(Effect.provide(Runtime.layer({
-      provider: Scripted.layer([
-        Scripted.complete({
-          text: "several",
-          reasoning: "hm",
-          usage: { input: 520, output: 80, cacheRead: 200, reasoning: 4 },
-          toolCalls: [call("c1", "read_file", { path: "OtelWire.test.ts" }), call("c2", "read_file", { path: "nowhere" }), call("c3", "terminal", { command: "rm -rf ./not-there-at-all" })]
-        }),
-        Scripted.complete({ toolCalls: [call("c4", "delegate_task", { goal: "one" })] }),
-        Scripted.complete("found"),
-        Scripted.complete({ toolCalls: [call("c5", "execute_code", { code: "read_file({ path: 'OtelWire.test.ts' })", language: "javascript" })] }),
-        Scripted.complete("done"),
-        Scripted.complete("A title"),
-        Scripted.fail(new AiError.InvalidRequestError({ description: "no such model" }))
-      ]),
-      tools: [Files.toolset, Terminal.toolset, Delegate.toolset, ExecuteCode.toolset],
-      approvals: Approvals.layerCallback(() => Effect.succeed("once")),
-      plugins: [OtelPlugin.make({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables })]
-    }))))
+    }).pipe(
+      Effect.provide(
+        Runtime.layer({
+          provider: Scripted.layer([
+            Scripted.complete({
+              text: "several",
+              reasoning: "hm",
+              usage: { input: 520, output: 80, cacheRead: 200, reasoning: 4 },
+              toolCalls: [
+                call("c1", "read_file", { path: "OtelWire.test.ts" }),
+                call("c2", "read_file", { path: "nowhere" }),
+                call("c3", "terminal", { command: "rm -rf ./not-there-at-all" })
+              ]
+            }),
+            Scripted.complete({ toolCalls: [call("c4", "delegate_task", { goal: "one" })] }),
+            Scripted.complete("found"),
+            Scripted.complete({
+              toolCalls: [
+                call("c5", "execute_code", { code: "read_file({ path: 'OtelWire.test.ts' })", language: "javascript" })
+              ]
+            }),
+            Scripted.complete("done"),
+            Scripted.complete("A title"),
+            Scripted.fail(new AiError.InvalidRequestError({ description: "no such model" }))
+          ]),
+          tools: [Files.toolset, Terminal.toolset, Delegate.toolset, ExecuteCode.toolset],
+          approvals: Approvals.layerCallback(() => Effect.succeed("once")),
+          plugins: [OtelPlugin.make({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables })]
+        })
+      )
+    )
+  )
 
 /** A run that calls a tool and reads a resource of the published server over HTTP. */
 const mcp = (variables: Readonly<Record<string, string>>) =>
   sent(variables, (url) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* everythingHttp("streamableHttp")
       const runtime = Runtime.layer({
         provider: Scripted.layer([
-          Scripted.complete({ toolCalls: [call("c1", "mcp__Every_1__echo", { message: "hi" }), call("c2", "mcp__Every_1__list_resources", {})] }),
+          Scripted.complete({
+            toolCalls: [
+              call("c1", "mcp__Every_1__echo", { message: "hi" }),
+              call("c2", "mcp__Every_1__list_resources", {})
+            ]
+          }),
           Scripted.complete("done")
         ]),
         approvals: Approvals.layerCallback(() => Effect.succeed("once")),
@@ -152,50 +200,91 @@ const mcp = (variables: Readonly<Record<string, string>>) =>
         Layer.provide(NodeServices.layer)
       )
       yield* Effect.provide(Agent.run({ prompt: "go" }), layer)
-    }))
+    })
+  )
 
 const own = /^hermes\./u
 
 describe("the checker", () => {
   it("finds what is not of the protocol or of no convention", () => {
-    const span = { traceId: "0".repeat(32), spanId: "b7ad6b7169203331", name: 1, kind: 9, startTimeUnixNano: "1", flagz: 1 }
-    assert.deepStrictEqual(Otlp.complaints({ resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }, "TracesData").map((line) => line.replace(/^.*spans\./u, "")), [
-      "traceId: no id", "name: no string", "kind: no SpanKind", "flagz: unknown field"
-    ])
+    const span = {
+      traceId: "0".repeat(32),
+      spanId: "b7ad6b7169203331",
+      name: 1,
+      kind: 9,
+      startTimeUnixNano: "1",
+      flagz: 1
+    }
+    assert.deepStrictEqual(
+      Otlp.complaints({ resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }, "TracesData").map((line) =>
+        line.replace(/^.*spans\./u, "")
+      ),
+      ["traceId: no id", "name: no string", "kind: no SpanKind", "flagz: unknown field"]
+    )
     assert.throws(() => Otlp.decode(Buffer.from([0x7a, 0x00]), "TracesData"), /unknown field 15/u)
-    const attributes = [{ key: "gen_ai.usage.input_tokens", value: { stringValue: "1" } }, { key: "gen_ai.system", value: { stringValue: "x" } }]
-    assert.deepStrictEqual(Otlp.strangers(attributes, own), ["gen_ai.usage.input_tokens is a stringValue", "gen_ai.system is in no convention"])
+    const attributes = [
+      { key: "gen_ai.usage.input_tokens", value: { stringValue: "1" } },
+      { key: "gen_ai.system", value: { stringValue: "x" } }
+    ]
+    assert.deepStrictEqual(Otlp.strangers(attributes, own), [
+      "gen_ai.usage.input_tokens is a stringValue",
+      "gen_ai.system is in no convention"
+    ])
   })
 })
 
 describe("requests to MCP servers", () => {
-  it.live("are told in the spans and metrics of their calls by the names of the conventions, whatever a tool is called for the model", () =>
-    Effect.gen(function*() {
-      const { metrics, traces } = yield* mcp({ OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" })
-      const spans = traces.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)))
-      const facts = (attributes: ReadonlyArray<KeyValue>) => Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0] as unknown]))
-      const at = (name: string) => facts(spans.find((span) => span.name === name)?.attributes ?? [])
-      const echo = at("execute_tool mcp__Every_1__echo")
-      assert.deepInclude(echo, {
-        "mcp.method.name": "tools/call", "hermes.mcp.server": "Every 1", "hermes.mcp.tool": "echo", "network.transport": "tcp", "server.address": "127.0.0.1"
+  it.live(
+    "are told in the spans and metrics of their calls by the names of the conventions, whatever a tool is called for the model",
+    () =>
+      Effect.gen(function* () {
+        const { metrics, traces } = yield* mcp({ OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" })
+        const spans = traces.flatMap(({ resourceSpans }) =>
+          resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+        )
+        const facts = (attributes: ReadonlyArray<KeyValue>) =>
+          Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0] as unknown]))
+        const at = (name: string) => facts(spans.find((span) => span.name === name)?.attributes ?? [])
+        const echo = at("execute_tool mcp__Every_1__echo")
+        assert.deepInclude(echo, {
+          "mcp.method.name": "tools/call",
+          "hermes.mcp.server": "Every 1",
+          "hermes.mcp.tool": "echo",
+          "network.transport": "tcp",
+          "server.address": "127.0.0.1"
+        })
+        assert.match(String(echo["mcp.session.id"]), /^[\w-]{8,}$/u)
+        assert.match(String(echo["mcp.protocol.version"]), /^\d{4}-\d\d-\d\d$/u)
+        assert.strictEqual(at("execute_tool mcp__Every_1__list_resources")["mcp.method.name"], "resources/list")
+        for (const { attributes } of spans) assert.deepStrictEqual(Otlp.strangers(attributes, own), [])
+        const points = metrics.flatMap(({ resourceMetrics }) =>
+          resourceMetrics.flatMap(({ scopeMetrics }) =>
+            scopeMetrics.flatMap(({ metrics }) =>
+              metrics
+                .filter(({ name }) => name === "mcp.client.operation.duration")
+                .flatMap(({ histogram }) => histogram?.dataPoints ?? [])
+            )
+          )
+        )
+        const labels = points.map(({ attributes = [] }) => facts(attributes))
+        assert.sameMembers(
+          labels.map((one) => one["mcp.method.name"]),
+          ["tools/call", "resources/list"]
+        )
+        const allowed = Otlp.conventions.metrics["mcp.client.operation.duration"]?.attributes ?? []
+        for (const one of labels)
+          assert.deepStrictEqual(
+            Object.keys(one).filter((key) => !allowed.includes(key)),
+            []
+          )
       })
-      assert.match(String(echo["mcp.session.id"]), /^[\w-]{8,}$/u)
-      assert.match(String(echo["mcp.protocol.version"]), /^\d{4}-\d\d-\d\d$/u)
-      assert.strictEqual(at("execute_tool mcp__Every_1__list_resources")["mcp.method.name"], "resources/list")
-      for (const { attributes } of spans) assert.deepStrictEqual(Otlp.strangers(attributes, own), [])
-      const points = metrics.flatMap(({ resourceMetrics }) => resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) =>
-        metrics.filter(({ name }) => name === "mcp.client.operation.duration").flatMap(({ histogram }) => histogram?.dataPoints ?? []))))
-      const labels = points.map(({ attributes = [] }) => facts(attributes))
-      assert.sameMembers(labels.map((one) => one["mcp.method.name"]), ["tools/call", "resources/list"])
-      const allowed = Otlp.conventions.metrics["mcp.client.operation.duration"]?.attributes ?? []
-      for (const one of labels) assert.deepStrictEqual(Object.keys(one).filter((key) => !allowed.includes(key)), [])
-    }))
+  )
 })
 
 for (const encoding of ["http/protobuf", "http/json"]) {
   describe(`OTLP over ${encoding}`, () => {
     it.live("has messages of the protocol, and names of the conventions or our own, sorted", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { logs, metrics, traces } = yield* everything({
           OTEL_EXPORTER_OTLP_PROTOCOL: encoding,
           OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true",
@@ -214,53 +303,107 @@ for (const encoding of ["http/protobuf", "http/json"]) {
           assert.include(keys, "gen_ai.provider.name", name)
         }
         const names = spans.map(({ name }) => name.split(" ")[0])
-        assert.deepStrictEqual([...new Set(names)].toSorted(), ["approval", "chat", "execute_tool", "invoke_agent", "step"])
-        assert.strictEqual(names.filter((name) => name === "invoke_agent").length, 3, "two runs and a child; a title is none")
-        assert.deepStrictEqual(spans.flatMap(({ events = [] }) => events.flatMap(({ attributes = [] }) => Otlp.strangers(attributes, own))), [])
-        for (const { resource } of [...resources, ...metrics.flatMap(({ resourceMetrics }) => resourceMetrics), ...logs.flatMap(({ resourceLogs }) => resourceLogs)]) {
+        assert.deepStrictEqual([...new Set(names)].toSorted(), [
+          "approval",
+          "chat",
+          "execute_tool",
+          "invoke_agent",
+          "step"
+        ])
+        assert.strictEqual(
+          names.filter((name) => name === "invoke_agent").length,
+          3,
+          "two runs and a child; a title is none"
+        )
+        assert.deepStrictEqual(
+          spans.flatMap(({ events = [] }) => events.flatMap(({ attributes = [] }) => Otlp.strangers(attributes, own))),
+          []
+        )
+        for (const { resource } of [
+          ...resources,
+          ...metrics.flatMap(({ resourceMetrics }) => resourceMetrics),
+          ...logs.flatMap(({ resourceLogs }) => resourceLogs)
+        ]) {
           assert.deepStrictEqual(Otlp.strangers(resource.attributes, own), [])
-          assert.includeMembers(resource.attributes.map(({ key }) => key), ["service.name", "service.version"])
+          assert.includeMembers(
+            resource.attributes.map(({ key }) => key),
+            ["service.name", "service.version"]
+          )
         }
-        const records = logs.flatMap(({ resourceLogs }) => resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords)))
+        const records = logs.flatMap(({ resourceLogs }) =>
+          resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords))
+        )
         assert.isAbove(records.length, 0)
         for (const { attributes = [] } of records) assert.deepStrictEqual(Otlp.strangers(attributes, own), [])
-      }))
+      })
+    )
 
     it.live("has the names before 1.37 beside the current ones where they are asked for, and nowhere else", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const asked = { OTEL_EXPORTER_OTLP_PROTOCOL: encoding, OTEL_SEMCONV_STABILITY_OPT_IN: "http/dup,gen_ai/dup" }
         const { metrics, traces } = yield* everything(asked)
-        const spans = traces.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)))
+        const spans = traces.flatMap(({ resourceSpans }) =>
+          resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+        )
         for (const { attributes, name } of spans) {
           const keys = attributes.map(({ key }) => key)
           assert.deepStrictEqual(keys, keys.toSorted(), name)
           const values = new Map(attributes.map(({ key, value }) => [key, value]))
           assert.isDefined(values.get("gen_ai.system"), name)
           assert.deepStrictEqual(values.get("gen_ai.system"), values.get("gen_ai.provider.name"), name)
-          assert.deepStrictEqual(Otlp.strangers(attributes.filter(({ key }) => key !== "gen_ai.system"), own), [], name)
+          assert.deepStrictEqual(
+            Otlp.strangers(
+              attributes.filter(({ key }) => key !== "gen_ai.system"),
+              own
+            ),
+            [],
+            name
+          )
         }
         assert.notInclude(JSON.stringify(metrics), "gen_ai.system")
-      }))
+      })
+    )
 
     it.live("has metrics with the units and labels of the conventions, and exemplars that lead to their spans", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { metrics, traces } = yield* everything({ OTEL_EXPORTER_OTLP_PROTOCOL: encoding })
-        const spans = new Map(traces.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) =>
-          scopeSpans.flatMap(({ spans }) => spans.map((span) => [`${span.traceId} ${span.spanId}`, span.name] as const)))))
-        const all = metrics.flatMap(({ resourceMetrics }) => resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics)))
+        const spans = new Map(
+          traces.flatMap(({ resourceSpans }) =>
+            resourceSpans.flatMap(({ scopeSpans }) =>
+              scopeSpans.flatMap(({ spans }) =>
+                spans.map((span) => [`${span.traceId} ${span.spanId}`, span.name] as const)
+              )
+            )
+          )
+        )
+        const all = metrics.flatMap(({ resourceMetrics }) =>
+          resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+        )
         const begin: Readonly<Record<string, string>> = {
-          "gen_ai.client.token.usage": "chat", "gen_ai.client.operation.duration": "chat", "gen_ai.client.operation.time_to_first_chunk": "chat",
-          "gen_ai.execute_tool.duration": "execute_tool", "gen_ai.invoke_agent.duration": "invoke_agent"
+          "gen_ai.client.token.usage": "chat",
+          "gen_ai.client.operation.duration": "chat",
+          "gen_ai.client.operation.time_to_first_chunk": "chat",
+          "gen_ai.execute_tool.duration": "execute_tool",
+          "gen_ai.invoke_agent.duration": "invoke_agent"
         }
-        assert.includeMembers(all.map(({ name }) => name), [...Object.keys(begin), "hermes.errors"])
+        assert.includeMembers(
+          all.map(({ name }) => name),
+          [...Object.keys(begin), "hermes.errors"]
+        )
         for (const { histogram, name, sum, unit } of all) {
           const convention = Otlp.conventions.metrics[name]
           const points = (histogram ?? sum)?.dataPoints ?? []
           for (const { attributes = [], exemplars = [] } of points) {
             assert.isAbove(exemplars.length, 0, name)
-            for (const { spanId, traceId } of exemplars) assert.isTrue(spans.get(`${traceId} ${spanId}`)?.startsWith(begin[name] ?? ""), name)
+            for (const { spanId, traceId } of exemplars)
+              assert.isTrue(spans.get(`${traceId} ${spanId}`)?.startsWith(begin[name] ?? ""), name)
             assert.deepStrictEqual(Otlp.strangers(attributes, own), [], name)
-            if (convention !== undefined) assert.deepStrictEqual(attributes.map(({ key }) => key).filter((key) => !convention.attributes.includes(key)), [], name)
+            if (convention !== undefined)
+              assert.deepStrictEqual(
+                attributes.map(({ key }) => key).filter((key) => !convention.attributes.includes(key)),
+                [],
+                name
+              )
           }
           if (convention === undefined) assert.match(name, own)
           else assert.strictEqual(unit, convention.unit)
@@ -268,11 +411,19 @@ for (const encoding of ["http/protobuf", "http/json"]) {
           const buckets = exemplars.map(({ asDouble }) => explicitBounds.findIndex((bound) => asDouble <= bound))
           assert.strictEqual(new Set(buckets).size, buckets.length, "one of each bucket")
         }
-        for (const [filter, variables] of [["always_off", {}], ["trace_based", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" }]] as const) {
-          const without = yield* everything({ OTEL_EXPORTER_OTLP_PROTOCOL: encoding, OTEL_METRICS_EXEMPLAR_FILTER: filter, ...variables })
+        for (const [filter, variables] of [
+          ["always_off", {}],
+          ["trace_based", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" }]
+        ] as const) {
+          const without = yield* everything({
+            OTEL_EXPORTER_OTLP_PROTOCOL: encoding,
+            OTEL_METRICS_EXEMPLAR_FILTER: filter,
+            ...variables
+          })
           assert.include(JSON.stringify(without.metrics), "gen_ai.execute_tool.duration")
           assert.notInclude(JSON.stringify(without.metrics), "exemplars", filter)
         }
-      }))
+      })
+    )
   })
 }

@@ -15,6 +15,7 @@ describe("the scripts of the pages", () => {
   it("the studio keeps the licences of the libraries in it", async () => {
     const [, studio] = Page.bundles
     const text = studio === undefined ? "" : await Page.generatePage(studio)
-    for (const notice of ["Copyright (c) 2022 Leon Sorokin", "Christopher Jeffrey", "Permission is hereby granted"]) assert.include(text, notice)
+    for (const notice of ["Copyright (c) 2022 Leon Sorokin", "Christopher Jeffrey", "Permission is hereby granted"])
+      assert.include(text, notice)
   })
 })

@@ -15,7 +15,7 @@ const isAlive = (pid: number): boolean => {
 
 describe.skipIf(process.platform !== "linux")("a program", () => {
   it.live("kills what it started before it ends", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { code, errors, lines } = yield* runScript("exitingParent.ts", [])
       assert.strictEqual(code, 0, errors)
       const pid = Number(lines[0])
@@ -25,5 +25,6 @@ describe.skipIf(process.platform !== "linux")("a program", () => {
       const survived = isAlive(pid)
       if (survived) process.kill(-pid, "SIGKILL")
       assert.isFalse(survived)
-    }))
+    })
+  )
 })

@@ -1,4 +1,5 @@
-// One list of exchanges for two transports: ours does what the platform's `fetch` does. Where we mean to differ, the case says so.
+// One list of exchanges for two transports: ours does what the platform's `fetch` does. Where we mean to differ, the
+// case says so.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ServerResponse } from "node:http"
@@ -25,10 +26,14 @@ const answer = ({ method, socket, url, body }: HttpServer.Received, response: Se
     case "encoded": {
       const names = detail.split("+")
       const sent = names.reduce<string | Uint8Array>((data, name) => encodings[name]?.(data) ?? data, text)
-      return void response.writeHead(200, { "content-encoding": names.map((name) => name.replace("-raw", "")).join(", ") }).end(sent)
+      return void response
+        .writeHead(200, { "content-encoding": names.map((name) => name.replace("-raw", "")).join(", ") })
+        .end(sent)
     }
     case "status":
-      return void response.writeHead(Number(detail), { "x-kind": "status" }).end(Number(detail) === 204 || Number(detail) === 304 ? undefined : `status ${detail}`)
+      return void response
+        .writeHead(Number(detail), { "x-kind": "status" })
+        .end(Number(detail) === 204 || Number(detail) === 304 ? undefined : `status ${detail}`)
     case "large":
       return void response.writeHead(Number(detail)).end(Buffer.alloc(3 * 1024 * 1024, "long "))
     case "redirect":
@@ -48,7 +53,9 @@ const answer = ({ method, socket, url, body }: HttpServer.Received, response: Se
       if (detail === "body") response.writeHead(200).write("begun")
       return void setTimeout(giveUp, 20)
     case "headers":
-      return void response.writeHead(200, { "X-Mixed": "a", "set-cookie": ["b", "c"], "content-type": "text/plain" }).end("ok")
+      return void response
+        .writeHead(200, { "X-Mixed": "a", "set-cookie": ["b", "c"], "content-type": "text/plain" })
+        .end("ok")
     default:
       return void response.end("\ufeffwith a mark")
   }
@@ -68,7 +75,10 @@ const cases: ReadonlyArray<Case> = [
   { path: "/encoded/zstd+gzip" },
   ...[200, 400, 529].map((status) => ({ path: `/large/${status}`, init: post })),
   ...[201, 204, 304, 400, 404, 429, 500, 503].map((status) => ({ path: `/status/${status}`, init: post })),
-  ...[301, 302, 303, 307, 308].flatMap((status) => [{ path: `/redirect/${status}` }, { path: `/redirect/${status}`, init: post }]),
+  ...[301, 302, 303, 307, 308].flatMap((status) => [
+    { path: `/redirect/${status}` },
+    { path: `/redirect/${status}`, init: post }
+  ]),
   { path: "/pieces" },
   { path: "/cut", init: post },
   { path: "/nothing", init: post },
@@ -91,29 +101,43 @@ const seen = async (fetch: Fetch, url: string, { init = {}, path }: Case): Promi
     // Where nothing was followed it is the caller's own.
     const address = redirected ? response.url : ""
     const body = await response.text()
-    return { status, ok, redirected, address, body, headers: ["x-kind", "x-mixed", "set-cookie", "content-type"].map((name) => headers.get(name)) }
+    return {
+      status,
+      ok,
+      redirected,
+      address,
+      body,
+      headers: ["x-kind", "x-mixed", "set-cookie", "content-type"].map((name) => headers.get(name))
+    }
   } catch (error) {
-    return { failed: response === undefined ? "before the answer" : "in the body", isTimeout: error instanceof Error && error.name === "TimeoutError" }
+    return {
+      failed: response === undefined ? "before the answer" : "in the body",
+      isTimeout: error instanceof Error && error.name === "TimeoutError"
+    }
   }
 }
 
 describe("HttpTransport beside fetch", () => {
   it.live("gives the same answers and failures, and sends as many requests", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const ours = yield* Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
-      const observe = Effect.fnUntraced(function*(fetch: Fetch, one: Case) {
+      const observe = Effect.fnUntraced(function* (fetch: Fetch, one: Case) {
         const server = yield* HttpServer.make(answer)
-        const result = JSON.stringify(yield* Effect.promise(() => seen(fetch, server.url, one))).replaceAll(server.url, "")
+        const result = JSON.stringify(yield* Effect.promise(() => seen(fetch, server.url, one))).replaceAll(
+          server.url,
+          ""
+        )
         return { result, requests: server.requests.map(({ body, method, url }) => `${method} ${url} ${body}`) }
       }, Effect.scoped)
       for (const one of cases) {
         const name = `${one.init?.method ?? "GET"} ${one.path}`
-        assert.deepStrictEqual({ name, ...yield* observe(ours, one) }, { name, ...yield* observe(fetch, one) })
+        assert.deepStrictEqual({ name, ...(yield* observe(ours, one)) }, { name, ...(yield* observe(fetch, one)) })
       }
-    }))
+    })
+  )
 
   it.live("holds the server back while nobody reads, and loses nothing of it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const chunk = Buffer.alloc(64 * 1024, "x")
       const total = 400
       let written = 0
@@ -140,5 +164,6 @@ describe("HttpTransport beside fetch", () => {
         for await (const piece of response.body ?? []) bytes += piece.length
       })
       assert.strictEqual(bytes, total * chunk.length)
-    }))
+    })
+  )
 })

@@ -32,11 +32,16 @@ const environment = (variables: Readonly<Record<string, string>>) =>
   )
 
 const failure = (promise: Promise<unknown>): Effect.Effect<Error> =>
-  Effect.promise(() => promise.then(() => new Error("did not fail"), (error: Error) => error))
+  Effect.promise(() =>
+    promise.then(
+      () => new Error("did not fail"),
+      (error: Error) => error
+    )
+  )
 
 describe("HttpTransport", () => {
   it.effect("sends strings and bytes with their length, and headers of every form", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => response.end("ok"))
       const fetch = yield* client
       for (const init of [
@@ -57,10 +62,11 @@ describe("HttpTransport", () => {
         ]),
         [1, 2, 3].map(() => ["POST", "/a?b=c", "héllo", "6", "1"])
       )
-    }))
+    })
+  )
 
   it.effect("keeps a connection for the next request", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => response.end("{}"))
       const fetch = yield* client
       for (let i = 0; i < 3; i++) {
@@ -69,10 +75,11 @@ describe("HttpTransport", () => {
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       }
       assert.strictEqual(new Set(server.requests.map((request) => request.socket)).size, 1)
-    }))
+    })
+  )
 
   it.effect("keeps the connection of a stream that was left just before its end", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const text = "data: 1\n\ndata: [DONE]\n\n"
       // One write, so that all of it is here when the reader leaves.
       const server = yield* HttpServer.make((_, response) =>
@@ -87,10 +94,11 @@ describe("HttpTransport", () => {
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       yield* Effect.promise(async () => (await fetch(server.url, post("x"))).text())
       assert.strictEqual(new Set(server.requests.map((request) => request.socket)).size, 1)
-    }))
+    })
+  )
 
   it.effect("closes the connection of a stream that goes on after its reader has left", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const closed = Promise.withResolvers<void>()
       const server = yield* HttpServer.make((_, response) => {
         response.once("close", closed.resolve)
@@ -106,10 +114,11 @@ describe("HttpTransport", () => {
         for await (const _ of response.body ?? []) break
       })
       yield* Effect.promise(() => closed.promise)
-    }))
+    })
+  )
 
   it.effect("an abort closes the socket, before the answer and in the middle of its body", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const waiting: Array<() => void> = []
       const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const closed = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -139,19 +148,21 @@ describe("HttpTransport", () => {
       late.abort()
       assert.strictEqual((yield* failure(next)).name, "AbortError")
       yield* Effect.promise(() => closed[1]?.promise ?? Promise.resolve())
-    }))
+    })
+  )
 
   it.effect("an aborted signal sends nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => response.end())
       const fetch = yield* client
       const error = yield* failure(fetch(server.url, post("x", { signal: AbortSignal.abort() })))
       assert.strictEqual(error.name, "AbortError")
       assert.strictEqual(server.requests.length, 0)
-    }))
+    })
+  )
 
   it.effect("decodes every encoding that it offers, and several of them, whole and as a stream", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const text = "ä".repeat(10_000)
       const encodings: Record<string, (text: string) => Uint8Array> = {
         gzip: gzipSync,
@@ -178,10 +189,11 @@ describe("HttpTransport", () => {
         })
         assert.strictEqual(Buffer.concat(chunks).toString(), text)
       }
-    }))
+    })
+  )
 
   it.effect("an encoded stream is readable before it ends", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => {
         response.writeHead(200, { "content-encoding": "gzip" })
         const gzip = createGzip()
@@ -191,12 +203,15 @@ describe("HttpTransport", () => {
       })
       const fetch = yield* client
       const response = yield* Effect.promise(() => fetch(server.url, post("x")))
-      const item = yield* Effect.promise(() => response.body?.[Symbol.asyncIterator]().next() ?? Promise.reject(new Error()))
+      const item = yield* Effect.promise(
+        () => response.body?.[Symbol.asyncIterator]().next() ?? Promise.reject(new Error())
+      )
       assert.strictEqual(Buffer.from(item.value ?? []).toString(), "data: 1\n\n")
-    }))
+    })
+  )
 
   it.effect("a proxy of the environment is used for other hosts, never for this machine", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const proxy = yield* HttpServer.make((_, response) => response.end("by proxy"))
       const server = yield* HttpServer.make((_, response) => response.end("direct"))
       yield* environment({ HTTP_PROXY: proxy.url })
@@ -205,10 +220,11 @@ describe("HttpTransport", () => {
       assert.strictEqual(yield* text(server.url), "direct")
       assert.strictEqual(yield* text("http://model.invalid/v1"), "by proxy")
       assert.strictEqual(proxy.requests[0]?.url, "http://model.invalid/v1")
-    }))
+    })
+  )
 
   it.effect("a proxy for HTTPS is asked for a tunnel, and no request is sent where it refuses", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const asked: Array<string | undefined> = []
       const proxy = yield* Effect.acquireRelease(
         Effect.callback<Server>((resume) => {
@@ -228,15 +244,16 @@ describe("HttpTransport", () => {
       assert.deepStrictEqual([error.name, Reflect.get(error, "code")], ["Error", "ERR_PROXY_TUNNEL"])
       assert.include(error.message, "name the host in NO_PROXY")
       assert.deepStrictEqual(asked, ["model.invalid:443"])
-    }))
+    })
+  )
 
   it.effect("hosts of NO_PROXY are asked without the proxy", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const proxy = yield* HttpServer.make((_, response) => response.end("by proxy"))
       // Another name of this machine: nothing listens there.
       const url = "http://127.0.0.2:9/v1"
       const asked = (noProxy: string) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           yield* environment({ HTTP_PROXY: proxy.url, NO_PROXY: noProxy })
           const fetch = yield* client
           return yield* Effect.exit(Effect.tryPromise(async () => (await fetch(url, post("x"))).text()))
@@ -244,10 +261,11 @@ describe("HttpTransport", () => {
       assert.deepStrictEqual(yield* asked("other.invalid"), Exit.succeed("by proxy"))
       assert.isTrue(Exit.isFailure(yield* asked("other.invalid,127.0.0.2")))
       assert.lengthOf(proxy.requests, 1)
-    }))
+    })
+  )
 
   it.effect("an answer that is no success is a genuine Response", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) =>
         HttpServer.json(response, 429, { error: "slow down" }, { "retry-after": "3" })
       )
@@ -257,10 +275,11 @@ describe("HttpTransport", () => {
       assert.strictEqual(response.status, 429)
       assert.strictEqual(response.headers.get("Retry-After"), "3")
       assert.deepStrictEqual(yield* Effect.promise(() => response.json()), { error: "slow down" })
-    }))
+    })
+  )
 
   it.effect("301, 302 and 303 turn a POST into a GET on the same origin, without its body", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((request, response) => {
         if (request.url === "/end") response.end(`${request.method}${request.body}`)
         else response.writeHead(Number(request.url.slice(1)), { location: "/end" }).end()
@@ -270,16 +289,20 @@ describe("HttpTransport", () => {
         const response = yield* Effect.promise(() => fetch(`${server.url}/${status}`, post("body")))
         assert.strictEqual(yield* Effect.promise(() => response.text()), "GET")
       }
-    }))
+    })
+  )
 
   it.effect("307 and 308 are followed on the same origin with their body, and nowhere else", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const other = yield* HttpServer.make((_, response) => response.end("stolen"))
       const server = yield* HttpServer.make((request, response) => {
         if (request.url === "/end") response.end(request.body)
-        else response.writeHead(request.url === "/away" ? 307 : 308, {
-          location: request.url === "/away" ? `${other.url}/x` : request.url === "/loop" ? "/loop" : "/end"
-        }).end()
+        else
+          response
+            .writeHead(request.url === "/away" ? 307 : 308, {
+              location: request.url === "/away" ? `${other.url}/x` : request.url === "/loop" ? "/loop" : "/end"
+            })
+            .end()
       })
       const fetch = yield* client
       const followed = yield* Effect.promise(() => fetch(`${server.url}/start`, post("body")))
@@ -290,10 +313,11 @@ describe("HttpTransport", () => {
       assert.strictEqual(other.requests.length, 0)
       const loop = yield* Effect.promise(() => fetch(`${server.url}/loop`, post("body")))
       assert.strictEqual(loop.status, 308)
-    }))
+    })
+  )
 
   it.effect("a request that the server had read is not sent again when its connection breaks", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let count = 0
       const server = yield* HttpServer.make((request, response) => {
         count++
@@ -306,10 +330,11 @@ describe("HttpTransport", () => {
       assert.propertyVal(yield* failure(ask()), "code", "ECONNRESET")
       assert.strictEqual(yield* Effect.promise(ask), "ok")
       assert.strictEqual(server.requests.length, 3)
-    }))
+    })
+  )
 
   it.effect("a kept connection that the server has closed meanwhile costs no failure", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => response.end("ok"))
       const fetch = yield* client
       for (let i = 0; i < 3; i++) {
@@ -320,18 +345,20 @@ describe("HttpTransport", () => {
         yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
       }
       assert.strictEqual(server.requests.length, 3)
-    }))
+    })
+  )
 
   it.effect("connection errors have a code", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const fetch = yield* client
       const gone = yield* Effect.scoped(HttpServer.make((_, response) => response.end()))
       const error = yield* failure(fetch(gone.url, post("x")))
       assert.propertyVal(error, "code", "ECONNREFUSED")
-    }))
+    })
+  )
 
   it.effect("a body that is cut short is an error", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((request, response) => {
         response.writeHead(200, { "content-length": "100" })
         response.write("half")
@@ -340,10 +367,11 @@ describe("HttpTransport", () => {
       const fetch = yield* client
       const response = yield* Effect.promise(() => fetch(server.url, post("x")))
       assert.propertyVal(yield* failure(response.text()), "code", "UND_ERR_SOCKET")
-    }))
+    })
+  )
 
   it.effect("headers are found in any case", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) =>
         response.writeHead(200, { "X-Request-Id": "r1", "Set-Cookie": ["a", "b"] }).end()
       )
@@ -353,13 +381,15 @@ describe("HttpTransport", () => {
       assert.isTrue(headers.has("x-request-id"))
       assert.isNull(headers.get("constructor"))
       assert.strictEqual(new Map(headers.entries()).get("set-cookie"), "a, b")
-    }))
+    })
+  )
 
   it.effect("refuses bodies and addresses that it can not send safely", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const fetch = yield* client
       assert.instanceOf(yield* failure(fetch("http://user:pass@127.0.0.1/", post("x"))), TypeError)
       assert.instanceOf(yield* failure(fetch("file:///etc/passwd")), TypeError)
       assert.instanceOf(yield* failure(fetch("http://127.0.0.1/", { method: "POST", body: new FormData() })), TypeError)
-    }))
+    })
+  )
 })

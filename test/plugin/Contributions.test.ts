@@ -37,9 +37,11 @@ const toolset = (name: string, tool: string, answer: string): Toolset.Toolset =>
 
 describe("tools of plugins", () => {
   it.live("are offered when their check says so; one that throws or says nothing says no", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("checked", `
+      plugin(
+        "checked",
+        `
         export const register = (ctx) => {
           const tool = (name, available) => ctx.registerTool({ name, available, handler: () => name })
           tool("yes", async () => true)
@@ -48,15 +50,19 @@ describe("tools of plugins", () => {
           tool("throws", () => { throw new Error("down") })
           ctx.register_tool({ name: "by_contract", check_fn: () => true, handler: () => "x" })
           tool("always")
-        }`)
+        }`
+      )
       const { registry } = yield* loaded({ places: places(), enabled: ["checked"] })
       assert.deepStrictEqual((yield* registry.snapshot(everything)).names, ["yes", "by_contract", "always"])
-    }))
+    })
+  )
 
   it.live("are called with frozen arguments, and know the call", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("tools", `
+      plugin(
+        "tools",
+        `
         import * as Effect from "effect/Effect"
         export const register = (ctx) => {
           const parameters = { type: "object", properties: { n: { type: "number" } }, required: ["n"] }
@@ -65,7 +71,8 @@ describe("tools of plugins", () => {
           ctx.registerTool({ name: "half", handler: () => Effect.succeed("half") })
           ctx.registerTool({ name: "nothing", handler: () => {} })
           ctx.registerTool({ name: "throws", handler: () => { throw new Error("no") } })
-        }`)
+        }`
+      )
       const { plugins, registry } = yield* loaded({ places: places(), enabled: ["tools"] })
       assert.strictEqual(plugins[0]?.tools, 5)
       const { definitions, get } = yield* registry.snapshot(everything)
@@ -85,16 +92,28 @@ describe("tools of plugins", () => {
       assert.strictEqual(yield* run("nothing", {}), "result: the tool returned nothing")
       assert.strictEqual(yield* run("throws", {}), "handler: no")
       assert.deepStrictEqual(
-        ["double", "describe", "half"].map((name) => [get(name)?.toolset, get(name)?.facts.readonly, get(name)?.facts.destructive]),
-        [["tools", true, false], ["extra", undefined, true], ["tools", undefined, true]]
+        ["double", "describe", "half"].map((name) => [
+          get(name)?.toolset,
+          get(name)?.facts.readonly,
+          get(name)?.facts.destructive
+        ]),
+        [
+          ["tools", true, false],
+          ["extra", undefined, true],
+          ["tools", undefined, true]
+        ]
       )
-    }))
+    })
+  )
 
   it.live("hear of the interruption of their call", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("slow", `export const register = (ctx) => ctx.registerTool({ name: "slow", handler: (_, { signal }) =>
-        new Promise(() => { globalThis.slowStarted?.(); signal.addEventListener("abort", () => { globalThis.slowAborted = true }) }) })`)
+      plugin(
+        "slow",
+        `export const register = (ctx) => ctx.registerTool({ name: "slow", handler: (_, { signal }) =>
+        new Promise(() => { globalThis.slowStarted?.(); signal.addEventListener("abort", () => { globalThis.slowAborted = true }) }) })`
+      )
       const { registry } = yield* loaded({ places: places(), enabled: ["slow"] })
       const started = yield* Deferred.make<void>()
       Reflect.set(globalThis, "slowStarted", () => Deferred.doneUnsafe(started, Effect.void))
@@ -105,44 +124,68 @@ describe("tools of plugins", () => {
       yield* Deferred.await(started)
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Reflect.get(globalThis, "slowAborted"))
-    }))
+    })
+  )
 
   it.live("replace another tool only where the configuration allows it, and give its name back", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("taker", "export const register = (ctx) => { for (const name of ['terminal', 'mine']) ctx.registerTool({ name, handler: () => 'plugin' }) }")
+      plugin(
+        "taker",
+        "export const register = (ctx) => { for (const name of ['terminal', 'mine']) ctx.registerTool({ name, handler: () => 'plugin' }) }"
+      )
       const tools = [toolset("own", "terminal", "own")]
-      const outcome = Effect.fnUntraced(function*(entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>) {
+      const outcome = Effect.fnUntraced(function* (
+        entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+      ) {
         const { manager, plugins, registry } = yield* loaded({ places: places(), enabled: ["taker"], tools, entries })
-        const answer = Effect.gen(function*() {
+        const answer = Effect.gen(function* () {
           const { get } = yield* registry.snapshot(everything)
-          const result = yield* Effect.provideService(get("terminal")?.run({}, "c") ?? Effect.die("gone"), ToolContext, context)
+          const result = yield* Effect.provideService(
+            get("terminal")?.run({}, "c") ?? Effect.die("gone"),
+            ToolContext,
+            context
+          )
           return result.output
         })
-        return { manager, tools: plugins[0]?.tools, answer: yield* answer, names: (yield* registry.snapshot(everything)).names.toSorted() }
+        return {
+          manager,
+          tools: plugins[0]?.tools,
+          answer: yield* answer,
+          names: (yield* registry.snapshot(everything)).names.toSorted()
+        }
       })
       const refused = yield* withWarnings(outcome({}))
       assert.deepInclude(refused.value, { tools: 1, answer: "own", names: ["mine", "terminal"] })
-      assert.match(refused.warnings.join(), /"terminal" is left out.*plugins\.entries\.taker\.allow_tool_override: true/)
+      assert.match(
+        refused.warnings.join(),
+        /"terminal" is left out.*plugins\.entries\.taker\.allow_tool_override: true/
+      )
       const allowed = yield* withWarnings(outcome({ taker: { allow_tool_override: true } }))
       assert.deepInclude(allowed.value, { tools: 2, answer: "plugin", names: ["mine", "terminal"] })
       assert.match(allowed.warnings.join(), /takes the place of another/)
-    }))
+    })
+  )
 })
 
 describe("the configuration of a plugin", () => {
   it.live("is what stands below its key, and can not be changed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("told", "export const register = (ctx) => { ctx.registerCommand('show', () => JSON.stringify([ctx.key, ctx.config, ctx.manifest.version, Object.isFrozen(ctx), Object.isFrozen(ctx.config.deep)])) }", "name: told\nversion: 1.2\n")
+      plugin(
+        "told",
+        "export const register = (ctx) => { ctx.registerCommand('show', () => JSON.stringify([ctx.key, ctx.config, ctx.manifest.version, Object.isFrozen(ctx), Object.isFrozen(ctx.config.deep)])) }",
+        "name: told\nversion: 1.2\n"
+      )
       const { commands } = yield* loaded({ places: places(), enabled: ["told"], entries: { told: { deep: { a: 1 } } } })
-      assert.strictEqual(yield* commands[0]?.run("") ?? Effect.void, "[\"told\",{\"deep\":{\"a\":1}},\"1.2\",true,true]")
-    }))
+      assert.strictEqual(yield* commands[0]?.run("") ?? Effect.void, '["told",{"deep":{"a":1}},"1.2",true,true]')
+    })
+  )
 })
 
 describe("the order of plugins", () => {
   it.live("is that of their sources and names; one that takes the key of an earlier one stands in its place", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { directory, places, write } = yield* place
       const put = (root: string, name: string, answer: string) =>
         write({
@@ -166,17 +209,24 @@ describe("the order of plugins", () => {
         places: places({ variable: (name) => variables[name] }),
         enabled: ["a", "b", "x", "a0", "hidden", "still"]
       })
-      assert.deepStrictEqual(plugins.map(({ key }) => key), ["a", "a0", "b", "cat/x"])
+      assert.deepStrictEqual(
+        plugins.map(({ key }) => key),
+        ["a", "a0", "b", "cat/x"]
+      )
       const expected = ["user b", "project cat/x", "user a", "project a0"]
       assert.deepStrictEqual(yield* hooks.invoke("pre_llm_call", () => ({})), expected)
       yield* manager.reload
       assert.deepStrictEqual(yield* hooks.invoke("pre_llm_call", () => ({})), expected)
-      const safe = yield* loaded({ places: places({ variable: (name) => name === "HERMES_SAFE_MODE" ? "1" : variables[name] }), enabled: ["a"] })
+      const safe = yield* loaded({
+        places: places({ variable: (name) => (name === "HERMES_SAFE_MODE" ? "1" : variables[name]) }),
+        enabled: ["a"]
+      })
       assert.deepStrictEqual(safe.plugins, [])
-    }))
+    })
+  )
 
   it.live("puts plugins before what the application lists, in hooks and in middleware", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       class Journal extends Context.Service<Journal, Array<string>>()("test/Journal") {}
       const note = (line: string) => Effect.map(Journal, (journal) => void journal.push(line))
       const wrapping = (name: string) =>
@@ -188,7 +238,7 @@ describe("the order of plugins", () => {
       const plugin = (name: string) =>
         Plugin.make({
           name,
-          build: Effect.gen(function*() {
+          build: Effect.gen(function* () {
             yield* note(`${name} built`)
             yield* Effect.addFinalizer(() => note(`${name} gone`))
             return { hooks: [listening(name)], middleware: [wrapping(name)] }
@@ -197,44 +247,85 @@ describe("the order of plugins", () => {
       const journal: Array<string> = []
       yield* Agent.run({ prompt: "hello" }).pipe(
         Effect.andThen(Plugins.use(({ loaded }) => loaded)),
-        Effect.tap(({ plugins }) => Effect.sync(() => assert.deepStrictEqual(plugins.map(({ enabled, source }) => [enabled, source]), [[true, "application"], [true, "application"]]))),
-        Effect.provide(Runtime.layer({
-          provider: Scripted.layer([Scripted.complete("hi")]),
-          hooks: [listening("application")],
-          middleware: [wrapping("application")],
-          plugins: [plugin("one"), plugin("two")]
-        })),
+        Effect.tap(({ plugins }) =>
+          Effect.sync(() =>
+            assert.deepStrictEqual(
+              plugins.map(({ enabled, source }) => [enabled, source]),
+              [
+                [true, "application"],
+                [true, "application"]
+              ]
+            )
+          )
+        ),
+        Effect.provide(
+          Runtime.layer({
+            provider: Scripted.layer([Scripted.complete("hi")]),
+            hooks: [listening("application")],
+            middleware: [wrapping("application")],
+            plugins: [plugin("one"), plugin("two")]
+          })
+        ),
         Effect.provide(Layer.succeed(Journal, journal))
       )
       assert.deepStrictEqual(journal, [
-        "one built", "two built", "one", "two", "application", "one", "two", "application", "two gone", "one gone"
+        "one built",
+        "two built",
+        "one",
+        "two",
+        "application",
+        "one",
+        "two",
+        "application",
+        "two gone",
+        "one gone"
       ])
-    }))
+    })
+  )
 })
 
 describe("hooks of plugins", () => {
   it.live("say how they want their events; one that may answer is always waited for", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { places, plugin } = yield* place
-      plugin("watcher", `
+      plugin(
+        "watcher",
+        `
         export const register = (ctx) => {
           const never = () => new Promise(() => {})
           ctx.registerHook("post_tool_call", never, { delivery: "queued", capacity: 3 })
           ctx.register_hook("on_session_end", never, { delivery: "queued" })
           ctx.registerHook("pre_llm_call", function asks() { return "context" }, { delivery: "queued" })
           ctx.registerHook("pre_api_request", function odd() {}, { delivery: "later" })
-        }`)
-      const { value: { hooks }, warnings } = yield* withWarnings(loaded({ places: places(), enabled: ["watcher"] }))
-      assert.deepStrictEqual(hooks.list().map(({ events: [event], mode }) => [event, mode]), [
-        ["post_tool_call", "queued"], ["on_session_end", "queued"], ["pre_llm_call", "inline"], ["pre_api_request", "inline"]
-      ])
+        }`
+      )
+      const {
+        value: { hooks },
+        warnings
+      } = yield* withWarnings(loaded({ places: places(), enabled: ["watcher"] }))
+      assert.deepStrictEqual(
+        hooks.list().map(({ events: [event], mode }) => [event, mode]),
+        [
+          ["post_tool_call", "queued"],
+          ["on_session_end", "queued"],
+          ["pre_llm_call", "inline"],
+          ["pre_api_request", "inline"]
+        ]
+      )
       assert.deepStrictEqual(warnings, [
         "plugin watcher: hook pre_llm_call may answer, so that it cannot be queued: the run waits for it",
-        "plugin watcher: delivery of hook pre_api_request is \"inline\" or \"queued\"; it is inline now"
+        'plugin watcher: delivery of hook pre_api_request is "inline" or "queued"; it is inline now'
       ])
       // Never settles, and delays nobody.
       yield* hooks.emit("on_session_end", () => ({
-        session_id: context.sessionId, task_id: context.taskId, turn_id: context.turnId, completed: true, interrupted: false, model: "m", platform: "cli"
+        session_id: context.sessionId,
+        task_id: context.taskId,
+        turn_id: context.turnId,
+        completed: true,
+        interrupted: false,
+        model: "m",
+        platform: "cli"
       }))
-    }))
+    })
+  )
 })

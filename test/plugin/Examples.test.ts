@@ -16,10 +16,13 @@ const names = ["llm-execution", "llm-request", "observer", "tool-execution", "to
 const keys = (style: string): ReadonlyArray<string> => names.map((name) => `${style}/${name}`)
 
 const spans = (stderr: string): ReadonlyArray<Record<string, unknown>> =>
-  stderr.split("\n").filter((line) => line.startsWith("{\"span\"")).map((line) => JSON.parse(line))
+  stderr
+    .split("\n")
+    .filter((line) => line.startsWith('{"span"'))
+    .map((line) => JSON.parse(line))
 
 /** A home whose plugins are the examples of one style, all enabled. */
-const equipped = Effect.fnUntraced(function*(style: string, settings: string) {
+const equipped = Effect.fnUntraced(function* (style: string, settings: string) {
   const one = yield* machine
   one.keep("config.yaml", `${settings}plugins:\n  enabled: [${keys(style).join(", ")}]\n`)
   cpSync(join(examples, style), join(one.home, "plugins", style), { recursive: true })
@@ -34,7 +37,7 @@ for (const style of styles) {
     })
 
     it.live("tag the request on the wire: metadata in the body, and no extra_body", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* Ask.mock
         server.on({ userMessage: "ok" }, { content: "ok" })
         const { hermes } = yield* equipped(
@@ -51,23 +54,32 @@ for (const style of styles) {
         assert.deepStrictEqual<unknown>(tagged, { ...without, metadata: { hermes_middleware_demo: true } })
         assert.notProperty(tagged, "extra_body")
         assert.match(stderr, /^llm_execution elapsed_ms=\d+$/m)
-      }))
+      })
+    )
 
     it.live("observe model calls and tool calls of a run that the built-in stand-in answers", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { hermes, put } = yield* equipped(style, "")
         put("a.txt", "alpha\n")
         const { code, stderr, stdout } = yield* hermes([
-          "chat", "-q", "Use exactly one read_file tool call. Read a.txt. Then reply with exactly: done.", "--format", "stream-json"
+          "chat",
+          "-q",
+          "Use exactly one read_file tool call. Read a.txt. Then reply with exactly: done.",
+          "--format",
+          "stream-json"
         ])
         assert.strictEqual(code, 0, stderr)
         // Whatever plugins print, stdout stays what it is: one JSON object per line.
-        const types = stdout.trimEnd().split("\n").map((line) => JSON.parse(line).type)
+        const types = stdout
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line).type)
         assert.deepStrictEqual(types, ["system", "tool_use", "tool_result", "text", "result"])
         const found = spans(stderr).filter(({ span }) => span !== "all")
-        assert.deepStrictEqual(found.map(({ at, span }) => `${span} ${at}`), [
-          "llm start", "llm end", "tool start", "tool end", "llm start", "llm end"
-        ])
+        assert.deepStrictEqual(
+          found.map(({ at, span }) => `${span} ${at}`),
+          ["llm start", "llm end", "tool start", "tool end", "llm start", "llm end"]
+        )
         const [first, firstEnd, tool, toolEnd] = found
         assert.strictEqual(first?.["id"], firstEnd?.["id"])
         assert.deepInclude(first, { method: "POST" })
@@ -75,20 +87,26 @@ for (const style of styles) {
         assert.deepInclude(tool, { tool: "read_file", args: { path: "a.txt" } })
         assert.strictEqual(tool?.["id"], toolEnd?.["id"])
         assert.deepInclude(toolEnd, { status: "ok" })
-      }))
+      })
+    )
 
     it.live("change requests and arguments as the document says, each with its trace", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { places } = yield* place
-        const { value, warnings } = yield* withWarnings(Effect.gen(function*() {
-          const { middleware, plugins } = yield* loaded({ places: places({ user: examples }), enabled: keys(style) })
-          return {
-            plugins,
-            request: yield* rewriteRequest(middleware, { model: "m", extra_body: { top_k: 1, metadata: { mine: 1 } } }),
-            defaulted: yield* rewriteArgs(middleware, { command: "ls" }),
-            given: yield* rewriteArgs(middleware, { command: "ls", workdir: "/mine" })
-          }
-        }))
+        const { value, warnings } = yield* withWarnings(
+          Effect.gen(function* () {
+            const { middleware, plugins } = yield* loaded({ places: places({ user: examples }), enabled: keys(style) })
+            return {
+              plugins,
+              request: yield* rewriteRequest(middleware, {
+                model: "m",
+                extra_body: { top_k: 1, metadata: { mine: 1 } }
+              }),
+              defaulted: yield* rewriteArgs(middleware, { command: "ls" }),
+              given: yield* rewriteArgs(middleware, { command: "ls", workdir: "/mine" })
+            }
+          })
+        )
         assert.deepStrictEqual(warnings, [])
         assert.deepStrictEqual(
           value.plugins.filter(({ enabled }) => enabled).map(({ hooks, key, middleware }) => [key, hooks, middleware]),
@@ -103,7 +121,8 @@ for (const style of styles) {
           trace: [{ source: "middleware-demo", reason: "defaulted terminal workdir" }]
         })
         assert.deepStrictEqual(value.given.payload, { workdir: "/mine", command: "ls" })
-      }))
+      })
+    )
   })
 }
 
@@ -112,8 +131,10 @@ describe("the README of plugins", () => {
     const readme = readFileSync(join(examples, "README.md"), "utf8")
     const printed = Array.from(readme.matchAll(/<!-- ([\w./-]+) -->\n+```\w+\n([\s\S]*?)```/g))
     const paths = styles.flatMap((style) =>
-      names.map((name) => `${style}/${name}/index.${style === "plain" ? "js" : "ts"}`))
+      names.map((name) => `${style}/${name}/index.${style === "plain" ? "js" : "ts"}`)
+    )
     assert.deepStrictEqual(printed.map(([, path]) => path).toSorted(), paths)
-    for (const [, path = "", text] of printed) assert.strictEqual(text, readFileSync(join(examples, path), "utf8"), path)
+    for (const [, path = "", text] of printed)
+      assert.strictEqual(text, readFileSync(join(examples, path), "utf8"), path)
   })
 })

@@ -9,11 +9,13 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { Hooks, Middleware, Plugin, type PluginContext, Runtime, Toolset } from "../../src/index.ts"
 
 class Clockwork extends Context.Service<Clockwork, { readonly tick: Effect.Effect<void> }>()("test/Clockwork") {}
-class Ledger extends Context.Service<Ledger, { readonly note: (line: string) => Effect.Effect<void> }>()("test/Ledger") {}
+class Ledger extends Context.Service<Ledger, { readonly note: (line: string) => Effect.Effect<void> }>()(
+  "test/Ledger"
+) {}
 class OverBudget extends Schema.TaggedError<OverBudget>()("OverBudget", {}) {}
 
 type NeedsOf<P> = P extends Plugin.Plugin<infer R> ? R : "no plugin"
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Same<A, B>): void => undefined
 
 const nothing = Plugin.fromValue({ name: "nothing" })
@@ -27,13 +29,11 @@ same<NeedsOf<typeof hooking>, Ledger>(true)
 
 const building = Plugin.make({
   name: "building",
-  build: Effect.gen(function*() {
+  build: Effect.gen(function* () {
     yield* Effect.acquireRelease(Clockwork, () => Effect.void)
     return {
       hooks: [Hooks.on("post_tool_call", () => Ledger.use(({ note }) => note("called")))],
-      middleware: [
-        Middleware.llmExecution({ name: "pass", wrap: (next) => (request) => next(request) })
-      ],
+      middleware: [Middleware.llmExecution({ name: "pass", wrap: (next) => (request) => next(request) })],
       commands: [{ name: "tick", run: () => Clockwork.use(({ tick }) => tick) }]
     }
   })
@@ -60,7 +60,7 @@ same<typeof needy extends Layer.Layer<infer _A, infer _E, infer R> ? R : never, 
 
 const scoped = Plugin.make({
   name: "scoped",
-  build: Effect.gen(function*() {
+  build: Effect.gen(function* () {
     yield* Hooks.Hooks
     yield* Effect.scope
     return {}
@@ -97,7 +97,9 @@ same<typeof inline extends Layer.Layer<infer _A, infer _E, infer R> ? R : never,
 
 Runtime.layer({
   // @ts-expect-error: this one adds a failure
-  middleware: [Middleware.llmExecution<never, OverBudget>({ name: "budget", wrap: () => () => Effect.fail(new OverBudget()) })]
+  middleware: [
+    Middleware.llmExecution<never, OverBudget>({ name: "budget", wrap: () => () => Effect.fail(new OverBudget()) })
+  ]
 })
 
 // Plain callbacks know what they get.

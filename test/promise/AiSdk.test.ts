@@ -16,19 +16,39 @@ import * as Runtime from "../../src/Runtime.ts"
 // A warning of the model would be written to the console.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
 
-const double = tool({ name: "double", description: "Doubles a number", input: z.object({ n: z.number() }), execute: ({ n }) => n * 2 })
-const broken = tool({ name: "broken", description: "Fails", input: z.object({}), execute: () => { throw new Error("no luck") } })
+const double = tool({
+  name: "double",
+  description: "Doubles a number",
+  input: z.object({ n: z.number() }),
+  execute: ({ n }) => n * 2
+})
+const broken = tool({
+  name: "broken",
+  description: "Fails",
+  input: z.object({}),
+  execute: () => {
+    throw new Error("no luck")
+  }
+})
 
 /** A runtime that plays turns, and the requests that it got. */
 const scripted = (turns: ReadonlyArray<Scripted.Turn>) => {
   const { inspection, provider } = Effect.runSync(Scripted.make(turns))
-  const hermes = fromLayer(Runtime.layer({
-    provider: Layer.succeed(Provider, provider),
-    tools: [double.toolset, broken.toolset],
-    retry: { maxAttempts: 1 }
-  }))
+  const hermes = fromLayer(
+    Runtime.layer({
+      provider: Layer.succeed(Provider, provider),
+      tools: [double.toolset, broken.toolset],
+      retry: { maxAttempts: 1 }
+    })
+  )
   const messages = async () => (await Effect.runPromise(inspection.calls)).map(({ messages }) => messages)
-  return { hermes, messages, calls: () => Effect.runPromise(inspection.calls), requests: () => Effect.runPromise(inspection.requests), interruptions: () => Effect.runPromise(inspection.interruptions) }
+  return {
+    hermes,
+    messages,
+    calls: () => Effect.runPromise(inspection.calls),
+    requests: () => Effect.runPromise(inspection.requests),
+    interruptions: () => Effect.runPromise(inspection.interruptions)
+  }
 }
 
 const used = async <A>(hermes: Hermes, use: () => Promise<A>): Promise<A> => {
@@ -41,7 +61,12 @@ const used = async <A>(hermes: Hermes, use: () => Promise<A>): Promise<A> => {
 
 const usage = { input: 10, output: 4, cacheRead: 3, reasoning: 1 }
 const twoSteps: ReadonlyArray<Scripted.Turn> = [
-  Scripted.complete({ text: "I double it.", reasoning: "hm", toolCalls: [{ name: "double", params: { n: 21 }, id: "c1" }], usage }),
+  Scripted.complete({
+    text: "I double it.",
+    reasoning: "hm",
+    toolCalls: [{ name: "double", params: { n: 21 }, id: "c1" }],
+    usage
+  }),
   Scripted.complete({ text: "It is 42.", usage })
 ]
 
@@ -49,23 +74,48 @@ describe("languageModel", () => {
   it("generates: text of all steps, calls that the agent ran with their results, usage of the whole run", async () => {
     const { calls, hermes } = scripted(twoSteps)
     await used(hermes, async () => {
-      const result = await generateText({ model: languageModel(hermes), prompt: "Double 21.", instructions: "Be kind.", reasoning: "low" })
+      const result = await generateText({
+        model: languageModel(hermes),
+        prompt: "Double 21.",
+        instructions: "Be kind.",
+        reasoning: "low"
+      })
       assert.strictEqual(result.text, "I double it.\n\nIt is 42.")
       assert.strictEqual(result.reasoningText, "hm")
-      assert.deepStrictEqual(result.toolCalls.map(({ dynamic, input, providerExecuted, toolName }) => ({ dynamic, input, providerExecuted, toolName })), [
-        { dynamic: true, input: { n: 21 }, providerExecuted: true, toolName: "double" }
-      ])
-      assert.deepStrictEqual(result.toolResults.map(({ output, toolCallId }) => [toolCallId, output]), [["c1", "42"]])
-      assert.deepStrictEqual([result.finishReason, result.rawFinishReason, result.steps.length], ["stop", "text_response", 1])
       assert.deepStrictEqual(
-        [result.usage.inputTokens, result.usage.outputTokens, result.usage.inputTokenDetails.cacheReadTokens, result.usage.outputTokenDetails.reasoningTokens],
+        result.toolCalls.map(({ dynamic, input, providerExecuted, toolName }) => ({
+          dynamic,
+          input,
+          providerExecuted,
+          toolName
+        })),
+        [{ dynamic: true, input: { n: 21 }, providerExecuted: true, toolName: "double" }]
+      )
+      assert.deepStrictEqual(
+        result.toolResults.map(({ output, toolCallId }) => [toolCallId, output]),
+        [["c1", "42"]]
+      )
+      assert.deepStrictEqual(
+        [result.finishReason, result.rawFinishReason, result.steps.length],
+        ["stop", "text_response", 1]
+      )
+      assert.deepStrictEqual(
+        [
+          result.usage.inputTokens,
+          result.usage.outputTokens,
+          result.usage.inputTokenDetails.cacheReadTokens,
+          result.usage.outputTokenDetails.reasoningTokens
+        ],
         [26, 8, 6, 2]
       )
       const { exit, sessionId, steps } = result.providerMetadata?.["hermes"] ?? {}
       assert.deepStrictEqual([exit, steps, typeof sessionId], ["text_response", 2, "string"])
       assert.deepStrictEqual(result.warnings, [])
       const [first] = await calls()
-      assert.deepStrictEqual([first?.reasoningEffort, first?.messages.map(({ role }) => role)], ["low", ["system", "user"]])
+      assert.deepStrictEqual(
+        [first?.reasoningEffort, first?.messages.map(({ role }) => role)],
+        ["low", ["system", "user"]]
+      )
       const [system] = first?.messages ?? []
       assert.isTrue(system?.role === "system" && system.content.endsWith("\n\nBe kind."))
     })
@@ -81,12 +131,24 @@ describe("languageModel", () => {
         if (last !== part.type) parts.push(part.type)
       }
       assert.deepStrictEqual(parts, [
-        "start", "start-step",
-        "reasoning-start", "reasoning-delta", "reasoning-end",
-        "text-start", "text-delta", "text-end",
-        "tool-input-start", "tool-input-delta", "tool-input-end", "tool-call", "tool-result",
-        "text-start", "text-delta", "text-end",
-        "finish-step", "finish"
+        "start",
+        "start-step",
+        "reasoning-start",
+        "reasoning-delta",
+        "reasoning-end",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "tool-input-start",
+        "tool-input-delta",
+        "tool-input-end",
+        "tool-call",
+        "tool-result",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "finish"
       ])
       assert.strictEqual(await result.text, "I double it.\n\nIt is 42.")
       assert.deepStrictEqual([await result.finishReason, (await result.usage).outputTokens], ["stop", 8])
@@ -94,10 +156,15 @@ describe("languageModel", () => {
   })
 
   it("a tool that fails is an error of that call, and the run goes on", async () => {
-    const { hermes } = scripted([Scripted.complete({ toolCalls: [{ name: "broken", id: "c1" }] }), Scripted.complete("Sorry.")])
+    const { hermes } = scripted([
+      Scripted.complete({ toolCalls: [{ name: "broken", id: "c1" }] }),
+      Scripted.complete("Sorry.")
+    ])
     await used(hermes, async () => {
       const { content, text } = await generateText({ model: languageModel(hermes), prompt: "Break." })
-      const errors = content.flatMap((part) => part.type === "tool-error" ? [[part.toolCallId, String(part.error).includes("no luck")]] : [])
+      const errors = content.flatMap((part) =>
+        part.type === "tool-error" ? [[part.toolCallId, String(part.error).includes("no luck")]] : []
+      )
       assert.deepStrictEqual([errors, text], [[["c1", true]], "Sorry."])
     })
   })
@@ -107,35 +174,66 @@ describe("languageModel", () => {
     const messages: Array<ModelMessage> = [{ role: "user", content: "Double 21." }]
     await used(first.hermes, async () => {
       const { response } = await generateText({ model: languageModel(first.hermes), messages })
-      messages.push(...response.messages, { role: "user", content: [{ type: "text", text: "And this?" }, { type: "file", mediaType: "image/png", data: new Uint8Array([1, 2]) }] })
+      messages.push(...response.messages, {
+        role: "user",
+        content: [
+          { type: "text", text: "And this?" },
+          { type: "file", mediaType: "image/png", data: new Uint8Array([1, 2]) }
+        ]
+      })
     })
     const second = scripted([Scripted.complete("Fine.")])
     await used(second.hermes, async () => {
       const { text } = await generateText({ model: languageModel(second.hermes), messages })
       assert.strictEqual(text, "Fine.")
       const [, ...asked] = (await second.messages())[0] ?? []
-      assert.deepStrictEqual(asked.map((message) => message.role === "system" ? [] : [message.role, ...message.content.map((part) =>
-        part.type === "text" ? part.text : part.type === "tool-call" ? [part.name, part.params] : part.type === "tool-result" ? part.result : part.type)]), [
-        ["user", "Double 21."],
-        ["assistant", "I double it.", ["double", { n: 21 }]],
-        ["tool", "42"],
-        ["assistant", "It is 42."],
-        ["user", "And this?", "file"]
-      ])
+      assert.deepStrictEqual(
+        asked.map((message) =>
+          message.role === "system"
+            ? []
+            : [
+                message.role,
+                ...message.content.map((part) =>
+                  part.type === "text"
+                    ? part.text
+                    : part.type === "tool-call"
+                      ? [part.name, part.params]
+                      : part.type === "tool-result"
+                        ? part.result
+                        : part.type
+                )
+              ]
+        ),
+        [
+          ["user", "Double 21."],
+          ["assistant", "I double it.", ["double", { n: 21 }]],
+          ["tool", "42"],
+          ["assistant", "It is 42."],
+          ["user", "And this?", "file"]
+        ]
+      )
     })
   })
 
   /** Texts of the messages of a request, without the system prompt. */
   const textsOf = (request: ReadonlyArray<Prompt.Message> | undefined) =>
-    (request ?? []).slice(1).map(({ content }) => typeof content === "string" ? content : content.map((part) => part.type === "text" ? part.text : part.type).join(""))
+    (request ?? [])
+      .slice(1)
+      .map(({ content }) =>
+        typeof content === "string"
+          ? content
+          : content.map((part) => (part.type === "text" ? part.text : part.type)).join("")
+      )
 
   const messagesOf = (result: { readonly warnings?: ReadonlyArray<object> | undefined }): ReadonlyArray<string> =>
-    (result.warnings ?? []).flatMap((warning) => "message" in warning ? [String(warning.message)] : [])
+    (result.warnings ?? []).flatMap((warning) => ("message" in warning ? [String(warning.message)] : []))
 
   const user = (content: string): ModelMessage => ({ role: "user", content })
   const assistant = (content: string): ModelMessage => ({ role: "assistant", content })
   const named = { providerOptions: { hermes: { sessionId: "s-1" } } }
-  const sessionIn = (result: { readonly providerMetadata?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined }) => result.providerMetadata?.["hermes"]?.["sessionId"]
+  const sessionIn = (result: {
+    readonly providerMetadata?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined
+  }) => result.providerMetadata?.["hermes"]?.["sessionId"]
 
   it("goes on in a session that is named, with the last message alone, or with all that were said there", async () => {
     const { hermes, messages } = scripted(["One.", "Two.", "Three."].map((text) => Scripted.complete(text)))
@@ -155,7 +253,11 @@ describe("languageModel", () => {
     await used(hermes, async () => {
       const model = languageModel(hermes)
       await generateText({ model, prompt: "Double 21.", ...named })
-      const result = await generateText({ model, messages: [user("Double 21."), assistant("I double it.\n\nIt is 42."), user("Bye.")], ...named })
+      const result = await generateText({
+        model,
+        messages: [user("Double 21."), assistant("I double it.\n\nIt is 42."), user("Bye.")],
+        ...named
+      })
       assert.deepStrictEqual([sessionIn(result), messagesOf(result)], ["s-1", []])
       // The call and its result are still there.
       assert.strictEqual((await messages())[2]?.filter(({ role }) => role === "tool").length, 1)
@@ -176,7 +278,9 @@ describe("languageModel", () => {
   })
 
   it("an answer that is made again has its question once, in a copy that the next call goes on in", async () => {
-    const { hermes, messages } = scripted(["One.", "Two.", "Two again.", "Three.", "Four."].map((text) => Scripted.complete(text)))
+    const { hermes, messages } = scripted(
+      ["One.", "Two.", "Two again.", "Three.", "Four."].map((text) => Scripted.complete(text))
+    )
     await used(hermes, async () => {
       const model = languageModel(hermes)
       await generateText({ model, prompt: "First.", ...named })
@@ -200,14 +304,20 @@ describe("languageModel", () => {
   })
 
   it("the first answer is made again without its question twice; the same words later are a message", async () => {
-    const { hermes, messages } = scripted(["One.", "One again.", "Two.", "Three."].map((text) => Scripted.complete(text)))
+    const { hermes, messages } = scripted(
+      ["One.", "One again.", "Two.", "Three."].map((text) => Scripted.complete(text))
+    )
     await used(hermes, async () => {
       const model = languageModel(hermes)
       await generateText({ model, prompt: "First.", ...named })
       const again = await generateText({ model, prompt: "First.", ...named })
       assert.deepStrictEqual(textsOf((await messages())[1]), ["First."])
       assert.lengthOf(messagesOf(again), 1)
-      const next = await generateText({ model, messages: [user("First."), assistant("One again."), user("Second.")], ...named })
+      const next = await generateText({
+        model,
+        messages: [user("First."), assistant("One again."), user("Second.")],
+        ...named
+      })
       assert.deepStrictEqual([sessionIn(next), messagesOf(next)], [sessionIn(again), []])
       await generateText({ model, prompt: "Go on.", ...named })
       assert.deepStrictEqual(textsOf((await messages())[3]), ["First.", "One.", "Go on."])
@@ -215,12 +325,19 @@ describe("languageModel", () => {
   })
 
   it("a question whose run failed is not asked twice", async () => {
-    const { hermes, messages } = scripted([Scripted.complete("One."), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })), Scripted.complete("Two.")])
+    const { hermes, messages } = scripted([
+      Scripted.complete("One."),
+      Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })),
+      Scripted.complete("Two.")
+    ])
     await used(hermes, async () => {
       const model = languageModel(hermes)
       await generateText({ model, prompt: "First.", ...named })
       const said = { model, messages: [user("First."), assistant("One."), user("Second.")], maxRetries: 0, ...named }
-      await generateText(said).then(() => assert.fail("it should fail"), () => undefined)
+      await generateText(said).then(
+        () => assert.fail("it should fail"),
+        () => undefined
+      )
       const result = await generateText(said)
       assert.deepStrictEqual([result.text, sessionIn(result), messagesOf(result)], ["Two.", "s-1", []])
       assert.deepStrictEqual(textsOf((await messages())[2]), ["First.", "One.", "Second."])
@@ -237,7 +354,10 @@ describe("languageModel", () => {
       assert.strictEqual(await streamed.text, "Two.")
       assert.deepStrictEqual(textsOf((await messages())[1]), ["Something else.", "Indeed.", "Second."])
       const [warning = ""] = messagesOf({ warnings: await streamed.warnings })
-      assert.match(warning, /^session "s-1" has other messages than this call: this call is answered in the session "\S+" \(providerMetadata\.hermes\.sessionId\)$/)
+      assert.match(
+        warning,
+        /^session "s-1" has other messages than this call: this call is answered in the session "\S+" \(providerMetadata\.hermes\.sessionId\)$/
+      )
       const next = await generateText({ model, messages: [...said, assistant("Two."), user("Third.")], ...named })
       assert.deepStrictEqual(messagesOf(next), [])
       assert.include(warning, String(sessionIn(next)))
@@ -245,7 +365,7 @@ describe("languageModel", () => {
   })
 
   it("answers in JSON where it is asked to, and warns of settings that are the agent's", async () => {
-    const { hermes, messages } = scripted([Scripted.complete("{\"n\": 42}")])
+    const { hermes, messages } = scripted([Scripted.complete('{"n": 42}')])
     await used(hermes, async () => {
       const result = await generateText({
         model: languageModel(hermes),
@@ -255,44 +375,74 @@ describe("languageModel", () => {
         output: Output.object({ schema: z.object({ n: z.number() }) })
       })
       assert.deepStrictEqual(result.output, { n: 42 })
-      assert.deepStrictEqual((result.warnings ?? []).map((warning) => "feature" in warning ? [warning.type, warning.feature] : []), [
-        ["unsupported", "maxOutputTokens"],
-        ["unsupported", "temperature"],
-        ["compatibility", "responseFormat"]
-      ])
+      assert.deepStrictEqual(
+        (result.warnings ?? []).map((warning) => ("feature" in warning ? [warning.type, warning.feature] : [])),
+        [
+          ["unsupported", "maxOutputTokens"],
+          ["unsupported", "temperature"],
+          ["compatibility", "responseFormat"]
+        ]
+      )
       const [system] = (await messages())[0] ?? []
-      assert.isTrue(system?.role === "system" && system.content.includes("\"n\":{\"type\":\"number\"}"))
+      assert.isTrue(system?.role === "system" && system.content.includes('"n":{"type":"number"}'))
     })
   })
 
   it("says why a run ended early, and fails with the error of one that failed", async () => {
-    const { hermes } = scripted([Scripted.complete({ text: "cut", finishReason: "content-filter" }), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" }))])
+    const { hermes } = scripted([
+      Scripted.complete({ text: "cut", finishReason: "content-filter" }),
+      Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })),
+      Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" }))
+    ])
     await used(hermes, async () => {
       const model = languageModel(hermes)
       const { finishReason, rawFinishReason } = await generateText({ model, prompt: "?" })
       assert.deepStrictEqual([finishReason, rawFinishReason], ["content-filter", "content_filtered"])
-      const error: unknown = await generateText({ model, prompt: "?", maxRetries: 0 }).then(() => undefined, (error: unknown) => error)
-      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.reason] : error, ["AiError", "AuthenticationError"])
+      const error: unknown = await generateText({ model, prompt: "?", maxRetries: 0 }).then(
+        () => undefined,
+        (error: unknown) => error
+      )
+      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.reason] : error, [
+        "AiError",
+        "AuthenticationError"
+      ])
       const errors: Array<unknown> = []
-      const streamed = streamText({ model, prompt: "?", maxRetries: 0, onError: ({ error }) => void errors.push(error) })
+      const streamed = streamText({
+        model,
+        prompt: "?",
+        maxRetries: 0,
+        onError: ({ error }) => void errors.push(error)
+      })
       for await (const _ of streamed.stream);
-      assert.deepStrictEqual(errors.map((error) => error instanceof HermesError ? error.reason : error), ["AuthenticationError"])
+      assert.deepStrictEqual(
+        errors.map((error) => (error instanceof HermesError ? error.reason : error)),
+        ["AuthenticationError"]
+      )
     })
   })
 
   it("refuses a prompt that does not end in a message of the user", async () => {
     const { hermes } = scripted([])
     await used(hermes, async () => {
-      const messages: Array<ModelMessage> = [{ role: "user", content: "Hello." }, { role: "assistant", content: "Hello." }]
-      const error: unknown = await generateText({ model: languageModel(hermes), messages, maxRetries: 0 }).then(() => undefined, (error: unknown) => error)
-      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.message] : error, ["InvalidInput", "the last message of the prompt has to be the user's: an agent runs its own tools"])
+      const messages: Array<ModelMessage> = [
+        { role: "user", content: "Hello." },
+        { role: "assistant", content: "Hello." }
+      ]
+      const error: unknown = await generateText({ model: languageModel(hermes), messages, maxRetries: 0 }).then(
+        () => undefined,
+        (error: unknown) => error
+      )
+      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.message] : error, [
+        "InvalidInput",
+        "the last message of the prompt has to be the user's: an agent runs its own tools"
+      ])
     })
   })
 
   it("an aborted call interrupts the run, streamed or not", async () => {
     const { hermes, interruptions, requests } = scripted([Scripted.hang(), Scripted.hang()])
     const reached = async (count: () => Promise<number>, least: number) => {
-      while (await count() < least) await new Promise((resolve) => setTimeout(resolve, 5))
+      while ((await count()) < least) await new Promise((resolve) => setTimeout(resolve, 5))
     }
     /** Gives up once the provider was called. */
     const endAt = async (ending: AbortController, least: number) => {
@@ -302,7 +452,10 @@ describe("languageModel", () => {
     await used(hermes, async () => {
       const model = languageModel(hermes)
       const first = new AbortController()
-      const generated = generateText({ model, prompt: "?", abortSignal: first.signal, maxRetries: 0 }).then(() => "", (error: unknown) => error instanceof Error ? error.name : "")
+      const generated = generateText({ model, prompt: "?", abortSignal: first.signal, maxRetries: 0 }).then(
+        () => "",
+        (error: unknown) => (error instanceof Error ? error.name : "")
+      )
       await endAt(first, 1)
       assert.strictEqual(await generated, "AbortError")
       await reached(interruptions, 1)
@@ -319,12 +472,25 @@ describe("languageModel", () => {
 })
 
 describe("agentTool", () => {
-  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 }
+  }
   const caller = () =>
     new MockLanguageModelV4({
       doGenerate: [
-        { content: [{ type: "tool-call", toolCallId: "t1", toolName: "research", input: "{\"task\":\"Double 21.\"}" }], finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings: [] },
-        { content: [{ type: "text", text: "Done." }], finishReason: { unified: "stop", raw: undefined }, usage, warnings: [] }
+        {
+          content: [{ type: "tool-call", toolCallId: "t1", toolName: "research", input: '{"task":"Double 21."}' }],
+          finishReason: { unified: "tool-calls", raw: undefined },
+          usage,
+          warnings: []
+        },
+        {
+          content: [{ type: "text", text: "Done." }],
+          finishReason: { unified: "stop", raw: undefined },
+          usage,
+          warnings: []
+        }
       ]
     })
 
@@ -340,15 +506,25 @@ describe("agentTool", () => {
       })
       assert.deepStrictEqual([text, steps[0]?.toolResults.map(({ output }) => output)], ["Done.", ["It is 42."]])
       const [offered] = model.doGenerateCalls[0]?.tools ?? []
-      assert.deepStrictEqual(offered?.type === "function" ? [offered.name, offered.description, offered.inputSchema.required] : [], ["research", "Doubles numbers", ["task"]])
+      assert.deepStrictEqual(
+        offered?.type === "function" ? [offered.name, offered.description, offered.inputSchema.required] : [],
+        ["research", "Doubles numbers", ["task"]]
+      )
     })
   })
 
   it("fails as a tool where the run fails", async () => {
     const { hermes } = scripted([Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" }))])
     await used(hermes, async () => {
-      const { steps } = await generateText({ model: caller(), prompt: "Ask.", tools: { research: agentTool(hermes, { description: "Doubles" }) }, stopWhen: stepCountIs(3) })
-      const errors = steps[0]?.content.flatMap((part) => part.type === "tool-error" ? [part.error instanceof HermesError ? part.error.tag : part.error] : [])
+      const { steps } = await generateText({
+        model: caller(),
+        prompt: "Ask.",
+        tools: { research: agentTool(hermes, { description: "Doubles" }) },
+        stopWhen: stepCountIs(3)
+      })
+      const errors = steps[0]?.content.flatMap((part) =>
+        part.type === "tool-error" ? [part.error instanceof HermesError ? part.error.tag : part.error] : []
+      )
       assert.deepStrictEqual(errors, ["AiError"])
     })
   })
@@ -363,7 +539,14 @@ describe("createHermes", () => {
             { type: "text-start", id: "0" },
             { type: "text-delta", id: "0", delta: "hello" },
             { type: "text-end", id: "0" },
-            { type: "finish", finishReason: { unified: "stop", raw: undefined }, usage: { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } } }
+            {
+              type: "finish",
+              finishReason: { unified: "stop", raw: undefined },
+              usage: {
+                inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+                outputTokens: { total: 1, text: 1, reasoning: 0 }
+              }
+            }
           ]
         })
       }
@@ -378,7 +561,15 @@ describe("createHermes", () => {
 })
 
 describe("languageModel in older specifications", () => {
-  const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "Double 21." }, { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1, 2]) }] }]
+  const prompt = [
+    {
+      role: "user" as const,
+      content: [
+        { type: "text" as const, text: "Double 21." },
+        { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1, 2]) }
+      ]
+    }
+  ]
 
   it("v3 has the calls and results of v4; v2 text and reasoning, one word for the end and flat usage", async () => {
     for (const specificationVersion of ["v2", "v3"] as const) {
@@ -388,10 +579,23 @@ describe("languageModel in older specifications", () => {
         assert.strictEqual(model.specificationVersion, specificationVersion)
         const { content, finishReason, usage, warnings } = await model.doGenerate({ prompt, temperature: 1 })
         const isV3 = specificationVersion === "v3"
-        assert.deepStrictEqual(content.map(({ type }) => type), isV3 ? ["reasoning", "text", "tool-call", "tool-result", "text"] : ["reasoning", "text", "text"])
+        assert.deepStrictEqual(
+          content.map(({ type }) => type),
+          isV3 ? ["reasoning", "text", "tool-call", "tool-result", "text"] : ["reasoning", "text", "text"]
+        )
         assert.deepStrictEqual<unknown>(finishReason, isV3 ? { unified: "stop", raw: "text_response" } : "stop")
-        if (!isV3) assert.deepStrictEqual<unknown>(usage, { inputTokens: 26, outputTokens: 8, totalTokens: 34, reasoningTokens: 2, cachedInputTokens: 6 })
-        assert.deepStrictEqual(warnings.map(({ type }) => type), [isV3 ? "unsupported" : "unsupported-setting"])
+        if (!isV3)
+          assert.deepStrictEqual<unknown>(usage, {
+            inputTokens: 26,
+            outputTokens: 8,
+            totalTokens: 34,
+            reasoningTokens: 2,
+            cachedInputTokens: 6
+          })
+        assert.deepStrictEqual(
+          warnings.map(({ type }) => type),
+          [isV3 ? "unsupported" : "unsupported-setting"]
+        )
         const [asked] = (await messages())[0]?.filter(({ role }) => role === "user") ?? []
         assert.deepStrictEqual(asked?.role === "user" ? asked.content.map(({ type }) => type) : [], ["text", "file"])
       })

@@ -13,7 +13,10 @@ import * as Runtime from "../../src/Runtime.ts"
 const reason = new Error("enough")
 
 const failed = async (promise: Promise<unknown>): Promise<readonly [tag: string, cause: unknown]> => {
-  const error: unknown = await promise.then(() => undefined, (given: unknown) => given)
+  const error: unknown = await promise.then(
+    () => undefined,
+    (given: unknown) => given
+  )
   assert.instanceOf(error, HermesError)
   return [error.tag, error.cause]
 }
@@ -22,16 +25,21 @@ const failed = async (promise: Promise<unknown>): Promise<readonly [tag: string,
 const watched = (turns: ReadonlyArray<Scripted.Turn>, tools: ReadonlyArray<ReturnType<typeof tool>> = []) => {
   const ends: Array<string> = []
   const waiting: Array<() => void> = []
-  const hermes = fromLayer(Runtime.layer({
-    provider: Scripted.layer(turns),
-    tools: tools.map(({ toolset }) => toolset),
-    retry: { maxAttempts: 1 },
-    hooks: [Hooks.on("on_session_end", ({ session_id }) =>
-      Effect.sync(() => {
-        ends.push(session_id)
-        for (const done of waiting.splice(0)) done()
-      }))]
-  }))
+  const hermes = fromLayer(
+    Runtime.layer({
+      provider: Scripted.layer(turns),
+      tools: tools.map(({ toolset }) => toolset),
+      retry: { maxAttempts: 1 },
+      hooks: [
+        Hooks.on("on_session_end", ({ session_id }) =>
+          Effect.sync(() => {
+            ends.push(session_id)
+            for (const done of waiting.splice(0)) done()
+          })
+        )
+      ]
+    })
+  )
   /** Ends with the next end of a run. */
   const ended = () => new Promise<void>((resolve) => void waiting.push(resolve))
   return { hermes, ends, ended }
@@ -81,7 +89,9 @@ describe("a signal", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     // A TCP server that listens has an AddressInfo.
     const { port } = server.address() as AddressInfo
-    const hermes = createHermes({ model: { provider: "custom", model: "m", baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: "k" } })
+    const hermes = createHermes({
+      model: { provider: "custom", model: "m", baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: "k" }
+    })
     assert.deepStrictEqual(await failed(hermes.run({ prompt: "Go.", signal: controller.signal })), ["Aborted", reason])
     await closed
     await hermes.dispose()
@@ -101,17 +111,26 @@ describe("a signal", () => {
           controller.abort(reason)
         })
     })
-    const { ends, hermes } = watched([Scripted.complete({ toolCalls: [{ name: "wait", params: {} }] }), Scripted.complete("I see.")], [wait])
+    const { ends, hermes } = watched(
+      [Scripted.complete({ toolCalls: [{ name: "wait", params: {} }] }), Scripted.complete("I see.")],
+      [wait]
+    )
     const outputs: Array<string> = []
-    const onEvent = (event: RunEvent) => event._tag === "ToolFinished" ? void outputs.push(event.output) : undefined
-    assert.deepStrictEqual(await failed(hermes.run({ prompt: "Go.", sessionId: "s", signal: controller.signal, onEvent })), ["Aborted", reason])
+    const onEvent = (event: RunEvent) => (event._tag === "ToolFinished" ? void outputs.push(event.output) : undefined)
+    assert.deepStrictEqual(
+      await failed(hermes.run({ prompt: "Go.", sessionId: "s", signal: controller.signal, onEvent })),
+      ["Aborted", reason]
+    )
     assert.deepStrictEqual([isAborted, ends], [true, ["s"]])
     assert.match(outputs.join(), /may have happened/)
     assert.strictEqual((await hermes.run({ prompt: "Go on.", sessionId: "s" })).text, "I see.")
     await hermes.dispose()
   })
 
-  for (const [name, turn] of [["waits for the model", Scripted.hang({ pieces: ["It "] })], ["waits for its reader", long]] as const) {
+  for (const [name, turn] of [
+    ["waits for the model", Scripted.hang({ pieces: ["It "] })],
+    ["waits for its reader", long]
+  ] as const) {
     it(`ends a run that ${name} though nobody reads any more`, async () => {
       const { ended, hermes } = watched([turn, ...hangs()])
       const controller = new AbortController()
@@ -159,7 +178,11 @@ describe("a stream", () => {
     const { hermes } = watched([long])
     const events = hermes.stream("Go.")
     const asked = Array.from({ length: 620 }, () => events.next())
-    const text = (await Promise.all(asked)).flatMap(({ done, value }: IteratorResult<RunEvent>) => done !== true && value._tag === "TextDelta" ? [value.text] : []).join("")
+    const text = (await Promise.all(asked))
+      .flatMap(({ done, value }: IteratorResult<RunEvent>) =>
+        done !== true && value._tag === "TextDelta" ? [value.text] : []
+      )
+      .join("")
     assert.strictEqual(text, Array.from({ length: 600 }, (_, index) => `${index} `).join(""))
     assert.isTrue((await events.next()).done)
     await hermes.dispose()
@@ -169,7 +192,8 @@ describe("a stream", () => {
     const { hermes } = watched([Scripted.complete("One.")])
     const told: Array<string> = []
     const read: Array<string> = []
-    for await (const { _tag } of hermes.stream({ prompt: "Go.", onEvent: ({ _tag }) => void told.push(_tag) })) read.push(_tag)
+    for await (const { _tag } of hermes.stream({ prompt: "Go.", onEvent: ({ _tag }) => void told.push(_tag) }))
+      read.push(_tag)
     assert.deepStrictEqual(told, read)
     await hermes.dispose()
   })
@@ -190,7 +214,10 @@ describe("a stream", () => {
     await readTo(events, (event) => event._tag === "TextDelta" && event.text === "is ")
     const waiting = [events.next(), events.next()]
     assert.isTrue((await events.return?.())?.done)
-    assert.deepStrictEqual((await Promise.all(waiting)).map(({ done }) => done), [true, true])
+    assert.deepStrictEqual(
+      (await Promise.all(waiting)).map(({ done }) => done),
+      [true, true]
+    )
     assert.strictEqual(ends.length, 1)
     await hermes.dispose()
   })
@@ -209,9 +236,19 @@ describe("dispose", () => {
     const { ends, hermes } = watched([...hangs(2), long])
     let begun: () => void = () => undefined
     const begins = new Promise<void>((resolve) => (begun = resolve))
-    const run = failed(hermes.run({ prompt: "Go.", sessionId: "run", streaming: true, onEvent: (event) => isText(event) ? begun() : undefined }))
+    const run = failed(
+      hermes.run({
+        prompt: "Go.",
+        sessionId: "run",
+        streaming: true,
+        onEvent: (event) => (isText(event) ? begun() : undefined)
+      })
+    )
     await begins
-    const streams = [hermes.stream({ prompt: "Go.", sessionId: "hangs" }), hermes.stream({ prompt: "Go.", sessionId: "long" })]
+    const streams = [
+      hermes.stream({ prompt: "Go.", sessionId: "hangs" }),
+      hermes.stream({ prompt: "Go.", sessionId: "long" })
+    ]
     for (const events of streams) await readTo(events, isText)
     await Promise.all([hermes.dispose(), hermes.dispose()])
     await hermes.dispose()
@@ -233,7 +270,11 @@ describe("dispose", () => {
 
   it("can be called by a listener and by a tool of the run that it ends", async () => {
     const listening = watched(hangs())
-    const run = listening.hermes.run({ prompt: "Go.", streaming: true, onEvent: (event) => isText(event) ? listening.hermes.dispose() : undefined })
+    const run = listening.hermes.run({
+      prompt: "Go.",
+      streaming: true,
+      onEvent: (event) => (isText(event) ? listening.hermes.dispose() : undefined)
+    })
     assert.strictEqual((await failed(run))[0], "Aborted")
     await listening.hermes.dispose()
     const end: { dispose?: () => Promise<void> } = {}
@@ -248,14 +289,16 @@ describe("dispose", () => {
 describe("runs at once", () => {
   it("are apart, each with its own events and its own end", async () => {
     const { hermes } = watched(Array.from({ length: 8 }, (_, index) => Scripted.complete(`${index}`)))
-    const texts = await Promise.all(Array.from({ length: 8 }, async (_, index) => {
-      let shown = ""
-      for await (const event of hermes.stream({ prompt: "Go.", sessionId: `s${index}` })) {
-        if (event._tag === "TextDelta") shown += event.text
-        if (event._tag === "RunFinished") assert.deepStrictEqual([event.text, event.sessionId], [shown, `s${index}`])
-      }
-      return shown
-    }))
+    const texts = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        let shown = ""
+        for await (const event of hermes.stream({ prompt: "Go.", sessionId: `s${index}` })) {
+          if (event._tag === "TextDelta") shown += event.text
+          if (event._tag === "RunFinished") assert.deepStrictEqual([event.text, event.sessionId], [shown, `s${index}`])
+        }
+        return shown
+      })
+    )
     assert.deepStrictEqual(texts.toSorted(), ["0", "1", "2", "3", "4", "5", "6", "7"])
     await hermes.dispose()
   })
@@ -266,7 +309,10 @@ describe("runs at once", () => {
     await readTo(events, isText)
     const refused = await hermes.run({ prompt: "Go.", sessionId: "s" }).catch((error: unknown) => error)
     assert.instanceOf(refused, HermesError)
-    assert.deepStrictEqual([refused.tag, refused.message], ["SessionBusy", "session s is busy: wait for its run to end, or stop it"])
+    assert.deepStrictEqual(
+      [refused.tag, refused.message],
+      ["SessionBusy", "session s is busy: wait for its run to end, or stop it"]
+    )
     assert.isTrue(await hermes.stop("s"))
     let exit = ""
     for await (const event of events) if (event._tag === "RunFinished") exit = event.exit

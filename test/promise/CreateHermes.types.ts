@@ -1,4 +1,5 @@
-// Types of the runtime without Effect: what a tool gets is what its schema makes, and nothing else fits. This file is compiled, never run.
+// Types of the runtime without Effect: what a tool gets is what its schema makes, and nothing else fits. This file is
+// compiled, never run.
 import * as EffectSchema from "effect/Schema"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
@@ -6,10 +7,15 @@ import type { RunEvent, RunResult } from "../../src/domain/RunEvent.ts"
 import { createHermes, HermesError, tool } from "../../src/entry/promise.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Same<A, B>): void => undefined
 
-const input = z.object({ city: z.string(), days: z.number().default(3), at: z.string().transform((text) => new Date(text)), unit: z.enum(["c", "f"]).optional() })
+const input = z.object({
+  city: z.string(),
+  days: z.number().default(3),
+  at: z.string().transform((text) => new Date(text)),
+  unit: z.enum(["c", "f"]).optional()
+})
 const weather = tool({
   name: "weather",
   description: "Weather",
@@ -32,7 +38,12 @@ tool({
 })
 
 declare const byHand: StandardSchemaV1<{ readonly raw: string }, { readonly parsed: bigint }>
-tool({ name: "hand", description: "By hand", input: byHand, execute: async ({ parsed }) => same<typeof parsed, bigint>(true) })
+tool({
+  name: "hand",
+  description: "By hand",
+  input: byHand,
+  execute: async ({ parsed }) => same<typeof parsed, bigint>(true)
+})
 
 // @ts-expect-error a schema is needed
 tool({ name: "none", description: "Without a schema", execute: () => 1 })

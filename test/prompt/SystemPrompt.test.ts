@@ -17,37 +17,71 @@ import { machine } from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const parts = (given: Partial<SystemPrompt.Parts> = {}): SystemPrompt.Parts => ({
-  cwd: "/w", isChild: false, tools: new Set(), platform: "library", provider: "openai", model: "some-model", sources: {}, ...given
+  cwd: "/w",
+  isChild: false,
+  tools: new Set(),
+  platform: "library",
+  provider: "openai",
+  model: "some-model",
+  sources: {},
+  ...given
 })
-const names = (given: Partial<SystemPrompt.Parts>) => Effect.map(SystemPrompt.buildLayers(parts(given)), (layers) => layers.map(({ name }) => name))
+const names = (given: Partial<SystemPrompt.Parts>) =>
+  Effect.map(SystemPrompt.buildLayers(parts(given)), (layers) => layers.map(({ name }) => name))
 const advice = (enforcement: SystemPrompt.Enforcement, model: string, tools: ReadonlyArray<string> = ["terminal"]) =>
   Effect.map(names({ enforcement, model, tools: new Set(tools) }), (found) => found.includes("model"))
 
 describe("layers of a system prompt", () => {
   it.effect("stand in the order of the contract, the most stable first; empty ones are left out", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3))
-      const layers = yield* SystemPrompt.buildLayers(parts({
-        tools: new Set(["memory", "terminal"]),
-        model: "gpt-9",
-        platform: "cli",
-        instructions: " the caller's ",
-        sources: { identity: "me", help: "help", skills: "skills", environment: ["wsl", "hint"], project: "project", memory: ["m", " ", "u"] }
-      }))
-      assert.deepStrictEqual(layers.map(({ name }) => name), [
-        "identity", "help", "tools", "model", "skills", "environment", "platform", "instructions", "project", "memory", "session"
-      ])
+      const layers = yield* SystemPrompt.buildLayers(
+        parts({
+          tools: new Set(["memory", "terminal"]),
+          model: "gpt-9",
+          platform: "cli",
+          instructions: " the caller's ",
+          sources: {
+            identity: "me",
+            help: "help",
+            skills: "skills",
+            environment: ["wsl", "hint"],
+            project: "project",
+            memory: ["m", " ", "u"]
+          }
+        })
+      )
+      assert.deepStrictEqual(
+        layers.map(({ name }) => name),
+        [
+          "identity",
+          "help",
+          "tools",
+          "model",
+          "skills",
+          "environment",
+          "platform",
+          "instructions",
+          "project",
+          "memory",
+          "session"
+        ]
+      )
       const text = (name: string) => layers.find((layer) => layer.name === name)?.text
       assert.strictEqual(text("environment"), "wsl\n\nhint")
       assert.strictEqual(text("instructions"), "the caller's")
       assert.strictEqual(text("memory"), "m\n\nu")
-      assert.strictEqual(text("session"), "Working directory: /w\nConversation started: 2026-02-03\nModel: gpt-9 (openai)")
+      assert.strictEqual(
+        text("session"),
+        "Working directory: /w\nConversation started: 2026-02-03\nModel: gpt-9 (openai)"
+      )
       assert.strictEqual(SystemPrompt.render(layers), layers.map((layer) => layer.text).join("\n\n"))
       assert.deepStrictEqual(yield* names({}), ["identity", "session"])
-    }))
+    })
+  )
 
   it.effect("advice for a tool is there with the tool; for a model as the setting says (case 31)", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.notInclude(yield* names({ tools: new Set(["terminal"]) }), "tools")
       assert.include(yield* names({ tools: new Set(["memory"]) }), "tools")
       assert.isFalse(yield* advice("auto", "claude-opus-4-6"))
@@ -57,27 +91,28 @@ describe("layers of a system prompt", () => {
       assert.isTrue(yield* advice(["foo"], "my-Foo-1"))
       assert.isFalse(yield* advice(["foo"], "gpt-9"))
       assert.isFalse(yield* advice(true, "gpt-9", []))
-    }))
+    })
+  )
 })
 
 describe("the system prompt of a session", () => {
   it.effect("is what it was when the session began: files that change later, and another folder, change nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const cwd = yield* temporaryDirectory
       const elsewhere = yield* temporaryDirectory
       const database = join(yield* temporaryDirectory, "state.db")
       writeFileSync(join(cwd, "AGENTS.md"), "first words")
       const prompts: Array<string> = []
       const run = (prompt: string, directory: string) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const script = yield* Scripted.make([Scripted.complete("ok")])
-          yield* Effect.provide(Agent.run({ prompt, sessionId: "s1", cwd: directory }), Runtime.layer({
-            provider: Layer.succeed(Provider, script.provider),
-            store: SessionStore.layerSqlite({ path: database })
-          }).pipe(
-            Layer.provide(SystemPrompt.layerSources({ project: true })),
-            Layer.provide(NodeServices.layer)
-          ))
+          yield* Effect.provide(
+            Agent.run({ prompt, sessionId: "s1", cwd: directory }),
+            Runtime.layer({
+              provider: Layer.succeed(Provider, script.provider),
+              store: SessionStore.layerSqlite({ path: database })
+            }).pipe(Layer.provide(SystemPrompt.layerSources({ project: true })), Layer.provide(NodeServices.layer))
+          )
           const [call] = yield* script.inspection.calls
           prompts.push(JSON.stringify(call?.messages[0]))
         })
@@ -87,12 +122,13 @@ describe("the system prompt of a session", () => {
       yield* run("three", elsewhere)
       assert.include(prompts[0], "first words")
       assert.deepStrictEqual(prompts, [prompts[0], prompts[0], prompts[0]])
-    }))
+    })
+  )
 })
 
 describe("hermes prompt", () => {
   it.live("shows the prompt of a new session, that of a stored one, and the weight of each layer", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { cwd, hermes, home, keep } = yield* machine
       keep("SOUL.md", "You are Ada, and you answer in rhymes.")
       writeFileSync(join(cwd, "AGENTS.md"), "Use tabs.")
@@ -113,13 +149,19 @@ describe("hermes prompt", () => {
       assert.strictEqual(total.tokens, Math.ceil(total.characters / 4))
       assert.match((yield* hermes(["prompt", "size"])).stdout, /^identity +10 +38$/m)
 
-      keep("turns.yaml", `turns:
+      keep(
+        "turns.yaml",
+        `turns:
   - tool_calls: [{ name: memory, arguments: { action: add, target: user, content: is called Ada } }]
   - text: noted
-`)
+`
+      )
       const noted = yield* hermes(["-Q", "-q", "My name is Ada.", "--script", join(home, "turns.yaml")])
       assert.deepInclude(noted, { code: 0, stdout: "noted\n" })
-      assert.include((yield* hermes(["prompt", "show"])).stdout, "# USER PROFILE (who the user is) [1% — 13/1,375 chars]\n\nis called Ada")
+      assert.include(
+        (yield* hermes(["prompt", "show"])).stdout,
+        "# USER PROFILE (who the user is) [1% — 13/1,375 chars]\n\nis called Ada"
+      )
 
       const bare = yield* hermes(["prompt", "show", "--ignore-rules"])
       assert.notMatch(bare.stdout, /Ada|AGENTS\.md|USER PROFILE/)
@@ -130,10 +172,14 @@ describe("hermes prompt", () => {
       assert.include(own.stdout, `\nSession ID: ${id}\n`)
       assert.notInclude(own.stdout, "Ada")
       const again = yield* hermes(["-Q", "-q", "Reply with exactly: hi", "--resume", id, "--ignore-rules"])
-      assert.include(again.stderr, `Warning: --ignore-rules has no effect: session ${id} keeps the system prompt that it began with\n`)
+      assert.include(
+        again.stderr,
+        `Warning: --ignore-rules has no effect: session ${id} keeps the system prompt that it began with\n`
+      )
 
       const unknown = yield* hermes(["prompt", "show", "nobody"])
       assert.notStrictEqual(unknown.code, 0)
       assert.match(unknown.stderr, /^Error: [^\n]+\n$/)
-    }))
+    })
+  )
 })

@@ -15,7 +15,12 @@ describe("endpoints", () => {
   })
   const headers = (route: Route) => {
     const all = Endpoint.makeHeaders(route, Endpoint.fromRoute(route))
-    return { key: all["x-api-key"], authorization: all["authorization"], betas: all["anthropic-beta"], app: all["x-app"] }
+    return {
+      key: all["x-api-key"],
+      authorization: all["authorization"],
+      betas: all["anthropic-beta"],
+      app: all["x-app"]
+    }
   }
   const both = "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14"
 
@@ -34,14 +39,12 @@ describe("endpoints", () => {
     }
     assert.deepStrictEqual(headers(key("sk-ant-oat01-x")), expected)
     assert.strictEqual(headers(key("eyJhbGciOi")).authorization, "Bearer eyJhbGciOi")
-    for (
-      const more of [
-        { baseUrl: "https://proxy.example/anthropic" },
-        { baseUrl: "https://proxy.example/api.anthropic.com" },
-        { baseUrl: "https://api.anthropic.com.evil.example" },
-        { provider: "custom" }
-      ]
-    ) {
+    for (const more of [
+      { baseUrl: "https://proxy.example/anthropic" },
+      { baseUrl: "https://proxy.example/api.anthropic.com" },
+      { baseUrl: "https://api.anthropic.com.evil.example" },
+      { provider: "custom" }
+    ]) {
       assert.deepStrictEqual(headers(key("sk-ant-oat01-x", more)), {
         key: "sk-ant-oat01-x",
         authorization: null,
@@ -71,7 +74,10 @@ describe("endpoints", () => {
   it("writes model ids as the endpoint does", () => {
     const id = (model: string, more: Partial<Route> = {}) => Endpoint.fromRoute({ ...native, model, ...more }).model
     assert.strictEqual(id("anthropic/claude-opus-4.6"), "claude-opus-4-6")
-    assert.strictEqual(id("MiniMax-M2.1", { provider: "minimax", baseUrl: "https://api.minimax.io/anthropic" }), "MiniMax-M2.1")
+    assert.strictEqual(
+      id("MiniMax-M2.1", { provider: "minimax", baseUrl: "https://api.minimax.io/anthropic" }),
+      "MiniMax-M2.1"
+    )
     assert.strictEqual(id("glm-4.7", { provider: "custom", baseUrl: "https://api.z.ai/api/anthropic" }), "glm-4.7")
     const opencode = { provider: "opencode-zen", baseUrl: "https://opencode.ai/zen" }
     assert.strictEqual(id("claude-sonnet-4.6", opencode), "claude-sonnet-4-6")
@@ -86,15 +92,14 @@ describe("endpoints", () => {
 })
 
 it("output limits take the longest name that fits (Sonnet 4.6 by ARCHITECTURE §7, D11)", () => {
-  for (
-    const [model, limit] of [
-      ["claude-opus-4-1-20250805", 32_000],
-      ["claude-opus-4.5", 64_000],
-      ["claude-sonnet-4-6", 128_000],
-      ["claude-sonnet-4-20250514", 64_000],
-      ["claude-3-haiku-20240307", 4_096],
-      ["MiniMax-M2", 131_072],
-      ["nobody-knows", 128_000]
-    ] as const
-  ) assert.strictEqual(ModelAbilities.findOutputLimit(model), limit, model)
+  for (const [model, limit] of [
+    ["claude-opus-4-1-20250805", 32_000],
+    ["claude-opus-4.5", 64_000],
+    ["claude-sonnet-4-6", 128_000],
+    ["claude-sonnet-4-20250514", 64_000],
+    ["claude-3-haiku-20240307", 4_096],
+    ["MiniMax-M2", 131_072],
+    ["nobody-knows", 128_000]
+  ] as const)
+    assert.strictEqual(ModelAbilities.findOutputLimit(model), limit, model)
 })

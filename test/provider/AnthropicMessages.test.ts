@@ -29,7 +29,7 @@ const route = (baseUrl: string, more: Partial<Route> = {}): Route => ({
 const call = (text: string, more: Partial<ModelCall> = {}): ModelCall =>
   Ask.call(text, { tools: [Ask.terminal], stream: true, ...more })
 
-const ask = Effect.fnUntraced(function*(at: Route, question: ModelCall) {
+const ask = Effect.fnUntraced(function* (at: Route, question: ModelCall) {
   const provider = yield* AnthropicMessages.make(at)
   return { provider, ...(yield* Ask.ask(provider, question)) }
 })
@@ -41,7 +41,7 @@ describe("against aimock", () => {
     const how = stream ? "streamed" : "in one piece"
 
     it.effect(`reads text with its thinking, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* Ask.mock
         server.onMessage("hi", {
           content: "Hello, wörld! How are you?",
@@ -61,15 +61,16 @@ describe("against aimock", () => {
         assert.strictEqual(response.id, "msg_1")
         assert.strictEqual(response.model, "claude-opus-4-6")
         assert.deepInclude(fromResponse(response.usage), { inputTokens: 12, outputTokens: 7 })
-      }))
+      })
+    )
 
     it.effect(`reads parallel calls whose arguments come in pieces, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* Ask.mock
         server.onMessage("run", {
           content: "Two at once.",
           toolCalls: [
-            { id: "toolu_a", name: "terminal", arguments: "{\"command\":\"ls -la /tmp\"}" },
+            { id: "toolu_a", name: "terminal", arguments: '{"command":"ls -la /tmp"}' },
             { id: "toolu_b", name: "terminal", arguments: "{}" }
           ]
         })
@@ -86,10 +87,11 @@ describe("against aimock", () => {
           assert.isAbove(pieces.length, 1)
           assert.strictEqual(parts.at(-1)?.type, "finish")
         }
-      }))
+      })
+    )
 
     it.effect(`sends the history of a tool call back, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* Ask.mock
         server.onToolResult("toolu_a", { content: "It says x." })
         const messages = [
@@ -98,22 +100,25 @@ describe("against aimock", () => {
             content: [Prompt.toolCallPart({ id: "toolu_a", name: "terminal", params: {}, providerExecuted: false })]
           }),
           Prompt.toolMessage({
-            content: [Prompt.toolResultPart({
-              id: "toolu_a",
-              name: "terminal",
-              isFailure: false,
-              result: "x",
-              providerExecuted: false
-            })]
+            content: [
+              Prompt.toolResultPart({
+                id: "toolu_a",
+                name: "terminal",
+                isFailure: false,
+                result: "x",
+                providerExecuted: false
+              })
+            ]
           })
         ]
         const { response } = yield* ask(route(server.url), call("", { messages, stream }))
         assert.deepStrictEqual(Ask.plain(response), [["text", "It says x."]])
-      }))
+      })
+    )
   }
 
   it.effect("maps the errors that the API answers with", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* Ask.mock
       const fails = (status: number, type: string, message: string) => {
         server.nextRequestError(status, { type, message })
@@ -124,17 +129,19 @@ describe("against aimock", () => {
       assert.strictEqual((yield* fails(401, "authentication_error", "invalid x-api-key"))._tag, "AuthenticationError")
       assert.strictEqual((yield* fails(400, "invalid_request_error", "prompt is too long"))._tag, "InvalidRequestError")
       assert.strictEqual(server.getRequests().length, 4, "the SDK retries nothing")
-    }))
+    })
+  )
 
   it.effect("is the run's provider as a layer", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* Ask.mock
       server.onMessage("hi", { content: "Hello" })
       const response = yield* Provider.use((provider) =>
         Effect.flatMap(provider.prepare(call("hi")), (request) => provider.execute(request))
       ).pipe(Effect.provide(AnthropicMessages.layer({ model: "claude-opus-4-6", baseUrl: server.url })))
       assert.deepStrictEqual(Ask.plain(response), [["text", "Hello"]])
-    }))
+    })
+  )
 })
 
 const start = {
@@ -169,7 +176,7 @@ const answers = (status: number, body: string, headers: Record<string, string> =
 
 describe("what is sent", () => {
   it.effect("is the request with its extras merged, under the route's headers, query and address", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const provider = yield* AnthropicMessages.make(
         route(`${server.url}/anthropic`, {
@@ -195,10 +202,11 @@ describe("what is sent", () => {
       assert.strictEqual(received.headers["x-one"], "1")
       assert.notProperty(received.headers, "x-team")
       assert.notProperty(received.headers, "authorization")
-    }))
+    })
+  )
 
   it.effect("holds nothing of the environment: no key, no address, no header, no log", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const secret = "sk-ant-api03-of-the-environment"
       const names = {
@@ -220,12 +228,13 @@ describe("what is sent", () => {
       assert.notInclude(JSON.stringify(received.headers), secret)
       assert.notProperty(received.headers, "x-api-key")
       assert.notProperty(received.headers, "authorization")
-    }))
+    })
+  )
 })
 
 describe("a streamed answer", () => {
   it.effect("counts what the cache held", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const { response } = yield* ask(route(server.url), call("hi"))
       assert.deepInclude(fromResponse(response.usage), {
@@ -234,28 +243,26 @@ describe("a streamed answer", () => {
         cacheWriteTokens: 50,
         outputTokens: 20
       })
-    }))
+    })
+  )
 
   it.effect("gives the parts of one network read to onPart in one step, and none without onPart", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const { reads, response, seen } = yield* ask(route(server.url), call("hi"))
       assert.isBelow(reads, whole.length)
-      assert.deepStrictEqual(seen.map((part) => part.type), [
-        "response-metadata",
-        "text-start",
-        "text-delta",
-        "text-delta",
-        "text-end",
-        "finish"
-      ])
+      assert.deepStrictEqual(
+        seen.map((part) => part.type),
+        ["response-metadata", "text-start", "text-delta", "text-delta", "text-end", "finish"]
+      )
       const provider = yield* AnthropicMessages.make(route(server.url))
       const silent = yield* provider.execute(yield* provider.prepare(call("hi")))
       assert.deepStrictEqual(Ask.plain(silent), Ask.plain(response))
-    }))
+    })
+  )
 
   it.effect("is made of what onPart gives on; its body is what was sent", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const provider = yield* AnthropicMessages.make(route(server.url))
       const request = yield* provider.prepare(call("hi"))
@@ -264,23 +271,37 @@ describe("a streamed answer", () => {
       })
       assert.deepStrictEqual(Ask.plain(response), [["text", "Hel"]])
       assert.deepInclude(response.raw, { content: [{ type: "text", text: "Hello" }] })
-    }))
+    })
+  )
 
   it.effect("is made of what onPart gives on, from the part on where it begins to change something", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const heard = Exchange.collectParts((parts) =>
-        Effect.succeed(parts.some((part) => part.type === "text-end") ? parts.filter(({ type }) => type !== "text-delta") : parts))
+        Effect.succeed(
+          parts.some((part) => part.type === "text-end") ? parts.filter(({ type }) => type !== "text-delta") : parts
+        )
+      )
       const delta = (text: string) => Model.makeTextDelta("t", text)
       yield* heard.add([Response.makePart("text-start", { id: "t" }), delta("a")])
       yield* heard.add([delta("b")])
       assert.strictEqual(heard.seen(), heard.sent)
       yield* heard.add([delta("c"), Response.makePart("text-end", { id: "t" })])
-      assert.deepStrictEqual(heard.seen().result().parts.map((part) => part.type === "text" ? part.text : ""), ["ab"])
-      assert.deepStrictEqual(heard.sent.result().parts.map((part) => part.type === "text" ? part.text : ""), ["abc"])
-    }))
+      assert.deepStrictEqual(
+        heard
+          .seen()
+          .result()
+          .parts.map((part) => (part.type === "text" ? part.text : "")),
+        ["ab"]
+      )
+      assert.deepStrictEqual(
+        heard.sent.result().parts.map((part) => (part.type === "text" ? part.text : "")),
+        ["abc"]
+      )
+    })
+  )
 
   it.effect("has a body that reads as the same answer", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(
         start,
         { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
@@ -292,7 +313,7 @@ describe("a streamed answer", () => {
         { type: "content_block_start", index: 2, content_block: { type: "server_tool_use", name: "web_search" } },
         { type: "content_block_stop", index: 2 },
         { type: "content_block_start", index: 3, content_block: { type: "tool_use", id: "t", name: "x", input: {} } },
-        { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: "{\"a\":" } },
+        { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: '{"a":' } },
         { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: "1}" } },
         { type: "content_block_stop", index: 3 },
         messageDelta("tool_use"),
@@ -318,38 +339,45 @@ describe("a streamed answer", () => {
       assert.deepStrictEqual(Ask.plain(again), Ask.plain(response))
       assert.deepStrictEqual(again.usage, response.usage)
       assert.strictEqual(again.finishReason, response.finishReason)
-    }))
+    })
+  )
 
   it.effect("keeps the raw text of arguments that were cut off", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(
         start,
         { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: "t", name: "x", input: {} } },
-        { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: "{\"path\": \"a" } },
+        { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"path": "a' } },
         { type: "content_block_stop", index: 0 },
         messageDelta("max_tokens"),
         messageStop
       )
       const { response } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", "{\"path\": \"a"]])
+      assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", '{"path": "a']])
       assert.strictEqual(response.finishReason, "length")
-    }))
+    })
+  )
 
   it.effect("takes arguments that came whole, and a stream without its last event", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(
         start,
-        { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: "t", name: "x", input: { a: 1 } } },
+        {
+          type: "content_block_start",
+          index: 0,
+          content_block: { type: "tool_use", id: "t", name: "x", input: { a: 1 } }
+        },
         { type: "content_block_stop", index: 0 },
         messageDelta("tool_use", { output_tokens: 0, input_tokens: 0 })
       )
       const { response } = yield* ask(route(server.url), call("hi"))
       assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", { a: 1 }]])
       assert.deepInclude(fromResponse(response.usage), { inputTokens: 100, outputTokens: 1 })
-    }))
+    })
+  )
 
   it.effect("fails with the error that came in the middle, after giving out what stood before", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(start, textStart, textDelta("Hel"), {
         type: "error",
         error: { type: "overloaded_error", message: "Overloaded" }
@@ -357,19 +385,22 @@ describe("a streamed answer", () => {
       const provider = yield* AnthropicMessages.make(route(server.url))
       const request = yield* provider.prepare(call("hi"))
       const seen: Array<string> = []
-      const exit = yield* Effect.exit(provider.execute(request, {
-        onPart: (parts) => Effect.sync(() => (seen.push(...parts.map((part) => part.type)), parts))
-      }))
+      const exit = yield* Effect.exit(
+        provider.execute(request, {
+          onPart: (parts) => Effect.sync(() => (seen.push(...parts.map((part) => part.type)), parts))
+        })
+      )
       assert.deepStrictEqual(seen, ["response-metadata", "text-start", "text-delta"])
       const reason = Ask.reasonOf(exit)
       assert.strictEqual(reason._tag, "InternalProviderError")
       assert.include(reason.message, "Overloaded")
-    }))
+    })
+  )
 
   it.effect("fails when it was cut, by an early end or a lost connection", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const ended = yield* streams(start, textStart, textDelta("Hel"))
-      const first = (yield* failing(route(ended.url), call("hi")))
+      const first = yield* failing(route(ended.url), call("hi"))
       assert.strictEqual(first._tag, "NetworkError")
       assert.isTrue(first.isRetryable)
       const lost = yield* HttpServer.make((_, response) => {
@@ -377,25 +408,28 @@ describe("a streamed answer", () => {
         response.write(HttpServer.sse(start, textStart), () => response.destroy())
       })
       assert.strictEqual((yield* failing(route(lost.url), call("hi")))._tag, "NetworkError")
-    }))
+    })
+  )
 
   it.effect("fails when an event is not JSON", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const garbled = yield* streams(start, "{nope")
       assert.strictEqual((yield* failing(route(garbled.url), call("hi")))._tag, "InvalidResponseError")
-    }))
+    })
+  )
 
   it.effect("is taken as it is when it comes in one piece", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const body = JSON.stringify({ content: [{ type: "text", text: "hi" }], stop_reason: "end_turn" })
       const server = yield* answers(200, body)
       const { response, seen } = yield* ask(route(server.url), call("hi"))
       assert.deepStrictEqual(Ask.plain(response), [["text", "hi"]])
       assert.strictEqual(seen.at(-1)?.type, "finish")
-    }))
+    })
+  )
 
   it.effect("uses its connection again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streams(...whole)
       const provider = yield* AnthropicMessages.make(route(server.url))
       const request = yield* provider.prepare(call("hi"))
@@ -404,13 +438,14 @@ describe("a streamed answer", () => {
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       yield* provider.execute(request)
       assert.strictEqual(new Set(server.requests.map((received) => received.socket)).size, 1)
-    }))
+    })
+  )
 })
 
 describe("interruption closes the connection", () => {
   for (const begun of [false, true]) {
     it.effect(begun ? "in the middle of a stream" : "while waiting for the answer", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const asked = yield* Deferred.make<void>()
         const closed = yield* Deferred.make<void>()
         const server = yield* HttpServer.make((_, response) => {
@@ -422,54 +457,66 @@ describe("interruption closes the connection", () => {
         })
         const provider = yield* AnthropicMessages.make(route(server.url))
         const request = yield* provider.prepare(call("hi"))
-        const fiber = yield* Effect.forkChild(provider.execute(request, {
-          onPart: (parts) => Effect.as(Deferred.succeed(asked, undefined), parts)
-        }))
+        const fiber = yield* Effect.forkChild(
+          provider.execute(request, { onPart: (parts) => Effect.as(Deferred.succeed(asked, undefined), parts) })
+        )
         yield* Deferred.await(asked)
         yield* Fiber.interrupt(fiber)
         yield* Deferred.await(closed)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      }))
+      })
+    )
   }
 })
 
 describe("an answer that is none", () => {
   const none = (body: unknown) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const provider = yield* AnthropicMessages.make(route("http://127.0.0.1:1"))
       return Ask.reasonOf(yield* Effect.exit(provider.decode(body)))
     })
 
   it.effect("is no Messages body, has no content, or is an error in disguise", () =>
-    Effect.gen(function*() {
-      for (const body of [null, "x", [], {}, { content: "hi" }, { content: [] }, { content: [], stop_reason: "tool_use" }]) {
+    Effect.gen(function* () {
+      for (const body of [
+        null,
+        "x",
+        [],
+        {},
+        { content: "hi" },
+        { content: [] },
+        { content: [], stop_reason: "tool_use" }
+      ]) {
         assert.strictEqual((yield* none(body))._tag, "InvalidResponseError", JSON.stringify(body))
       }
       const disguised = { type: "error", error: { type: "rate_limit_error", message: "slow" } }
       assert.strictEqual((yield* none(disguised))._tag, "RateLimitError")
-    }))
+    })
+  )
 
   it.effect("is no JSON, or not what the address is for", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const single = call("hi", { stream: false })
-      const garbled = yield* answers(200, "{\"content\": [")
+      const garbled = yield* answers(200, '{"content": [')
       assert.strictEqual((yield* failing(route(garbled.url), single))._tag, "InvalidResponseError")
       const page = yield* answers(200, "<html></html>", { "content-type": "text/html" })
       assert.strictEqual((yield* failing(route(page.url), single))._tag, "InvalidResponseError")
-    }))
+    })
+  )
 
   it.effect("is empty but whole when it says why it stopped", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const provider = yield* AnthropicMessages.make(route("http://127.0.0.1:1"))
       const empty = yield* provider.decode({ content: [], stop_reason: "end_turn" })
       assert.deepStrictEqual([empty.parts, empty.finishReason], [[], "stop"])
       const refused = yield* provider.decode({ content: [], stop_reason: "refusal" })
       assert.strictEqual(refused.finishReason, "content-filter")
-    }))
+    })
+  )
 })
 
 it.effect("refuses Anthropic without a key, and provider bedrock in this mode, with the remedy", () =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { apiKey: _, baseUrl: __, ...keyless } = route("")
     const noKey = yield* Effect.flip(AnthropicMessages.make(keyless))
     assert.strictEqual(noKey._tag, "ConfigError")
@@ -477,4 +524,5 @@ it.effect("refuses Anthropic without a key, and provider bedrock in this mode, w
     const error = yield* Effect.flip(AnthropicMessages.make(route("http://127.0.0.1:1", { provider: "bedrock" })))
     assert.strictEqual(error._tag, "ConfigError")
     assert.include(error.message, "bedrock_converse")
-  }))
+  })
+)

@@ -48,14 +48,11 @@ const terminal = {
 describe("the whole request", () => {
   it("has the model's own limit, the system text, the messages and the tools", () => {
     assert.deepStrictEqual(
-      Request.prepare(
-        call([system("Be brief."), user("hi")], {
-          tools: [terminal],
-          temperature: 0.2,
-          stream: true
-        }),
-        { ...native, model: "anthropic/claude-opus-4.6", extraBody: { service_tier: "auto" } }
-      ),
+      Request.prepare(call([system("Be brief."), user("hi")], { tools: [terminal], temperature: 0.2, stream: true }), {
+        ...native,
+        model: "anthropic/claude-opus-4.6",
+        extraBody: { service_tier: "auto" }
+      }),
       {
         model: "claude-opus-4-6",
         max_tokens: 128_000,
@@ -74,7 +71,10 @@ describe("the whole request", () => {
     const joined = Request.prepare(call([system("one"), system(" "), system("two"), user("hi")]), native)
     assert.strictEqual(joined["system"], "one\n\ntwo")
     const apart = Request.prepare(call([system("one", marker), system("two"), user("hi")]), native)
-    assert.deepStrictEqual(apart["system"], [{ type: "text", text: "one", ...cached }, { type: "text", text: "two" }])
+    assert.deepStrictEqual(apart["system"], [
+      { type: "text", text: "one", ...cached },
+      { type: "text", text: "two" }
+    ])
   })
 
   it("asks for what the call allows, and less than the window", () => {
@@ -89,8 +89,7 @@ describe("the whole request", () => {
     const fast = Request.prepare(call([user("hi")]), { ...native, extraBody })
     assert.deepStrictEqual(fast["extra_body"], { speed: "fast" })
     assert.deepStrictEqual(fast["extra_headers"], {
-      "anthropic-beta":
-        "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14,fast-mode-2026-02-01"
+      "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14,fast-mode-2026-02-01"
     })
     const slow = Request.prepare(call([user("hi")]), { ...gateway, extraBody })
     assert.isFalse("extra_body" in slow || "extra_headers" in slow)
@@ -112,7 +111,7 @@ describe("messages", () => {
     assert.deepStrictEqual(
       messages([
         user("list"),
-        assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("b", "{\"command\":\"pwd\"}")),
+        assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("b", '{"command":"pwd"}')),
         result("a", "x.ts"),
         result("b", { error: "no" }, true),
         user("quick!"),
@@ -132,7 +131,7 @@ describe("messages", () => {
           role: "user",
           content: [
             { type: "tool_result", tool_use_id: "a", content: "x.ts" },
-            { type: "tool_result", tool_use_id: "b", content: "{\"error\":\"no\"}", is_error: true },
+            { type: "tool_result", tool_use_id: "b", content: '{"error":"no"}', is_error: true },
             { type: "text", text: "quick!" }
           ]
         },
@@ -179,11 +178,14 @@ describe("messages", () => {
   })
 
   it("sends arguments that are no object as an empty one", () => {
-    const content = assistant(toolCall("a", "{\"command\": \"l"), toolCall("b", [1]), toolCall("c", null))
-    const [, sent] = messages([user("go"), content, result("a", 1), result("b", 2), result("c", 3)]) as Array<
-      { content: Array<{ input: unknown }> }
-    >
-    assert.deepStrictEqual(sent?.content.map((block) => block.input), [{}, {}, {}])
+    const content = assistant(toolCall("a", '{"command": "l'), toolCall("b", [1]), toolCall("c", null))
+    const [, sent] = messages([user("go"), content, result("a", 1), result("b", 2), result("c", 3)]) as Array<{
+      content: Array<{ input: unknown }>
+    }>
+    assert.deepStrictEqual(
+      sent?.content.map((block) => block.input),
+      [{}, {}, {}]
+    )
   })
 
   it("sends pictures and documents by address or in place, and names other files", () => {
@@ -197,17 +199,19 @@ describe("messages", () => {
       file("text/plain", new TextEncoder().encode("héllo")),
       file("application/zip", "QUJD", "a.zip")
     ]
-    assert.deepStrictEqual(messages([Prompt.userMessage({ content })]), [{
-      role: "user",
-      content: [
-        { type: "image", source: { type: "base64", media_type: "image/png", data: "AQID" } },
-        { type: "image", source: { type: "url", url: "https://x.example/a.jpg" } },
-        { type: "image", source: { type: "base64", media_type: "image/png", data: "QUJD" } },
-        { type: "document", source: { type: "base64", media_type: "application/pdf", data: "QUJD" }, title: "a.pdf" },
-        { type: "document", source: { type: "text", media_type: "text/plain", data: "héllo" } },
-        { type: "text", text: "[application/zip a.zip omitted]" }
-      ]
-    }])
+    assert.deepStrictEqual(messages([Prompt.userMessage({ content })]), [
+      {
+        role: "user",
+        content: [
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "AQID" } },
+          { type: "image", source: { type: "url", url: "https://x.example/a.jpg" } },
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "QUJD" } },
+          { type: "document", source: { type: "base64", media_type: "application/pdf", data: "QUJD" }, title: "a.pdf" },
+          { type: "document", source: { type: "text", media_type: "text/plain", data: "héllo" } },
+          { type: "text", text: "[application/zip a.zip omitted]" }
+        ]
+      }
+    ])
   })
 
   it("gives a tool result in the tool's own form for models", () => {
@@ -224,14 +228,16 @@ describe("messages", () => {
       { role: "assistant", content: [{ type: "tool_use", id: "a", name: "shot", input: {} }] },
       {
         role: "user",
-        content: [{
-          type: "tool_result",
-          tool_use_id: "a",
-          content: [
-            { type: "text", text: "the screen" },
-            { type: "image", source: { type: "base64", media_type: "image/png", data: "QUJD" } }
-          ]
-        }]
+        content: [
+          {
+            type: "tool_result",
+            tool_use_id: "a",
+            content: [
+              { type: "text", text: "the screen" },
+              { type: "image", source: { type: "base64", media_type: "image/png", data: "QUJD" } }
+            ]
+          }
+        ]
       }
     ])
   })
@@ -239,10 +245,7 @@ describe("messages", () => {
   it("puts a cache breakpoint on the last block that can carry it, inside a tool result too", () => {
     const prompt = [
       user("go", marker),
-      Prompt.assistantMessage({
-        content: [text("so"), thought("hm", { signature: "s" })],
-        options: marker
-      }),
+      Prompt.assistantMessage({ content: [text("so"), thought("hm", { signature: "s" })], options: marker }),
       user("more"),
       assistant(toolCall("a")),
       result("a", "ok", false, marker),
@@ -255,14 +258,20 @@ describe("messages", () => {
       { role: "assistant", content: [{ type: "tool_use", id: "a", name: "terminal", input: {} }] },
       {
         role: "user",
-        content: [{ type: "tool_result", tool_use_id: "a", content: "ok", ...cached }, { type: "text", text: "then" }]
+        content: [
+          { type: "tool_result", tool_use_id: "a", content: "ok", ...cached },
+          { type: "text", text: "then" }
+        ]
       }
     ])
     assert.deepStrictEqual(messages(prompt.slice(0, 2)), [
       { role: "user", content: [{ type: "text", text: "go", ...cached }] },
       {
         role: "assistant",
-        content: [{ type: "text", text: "so", ...cached }, { type: "thinking", thinking: "hm", signature: "s" }]
+        content: [
+          { type: "text", text: "so", ...cached },
+          { type: "thinking", thinking: "hm", signature: "s" }
+        ]
       }
     ])
   })
@@ -297,8 +306,14 @@ describe("thinking in the history", () => {
   ]
 
   const sentTo = (route: Route) =>
-    (Request.prepare(call(History.toSendableMessages(turns, abilities(route))), route)["messages"] as Array<{ role: string; content: unknown }>)
-      .filter((message) => message.role === "assistant").map((message) => message.content)
+    (
+      Request.prepare(call(History.toSendableMessages(turns, abilities(route))), route)["messages"] as Array<{
+        role: string
+        content: unknown
+      }>
+    )
+      .filter((message) => message.role === "assistant")
+      .map((message) => message.content)
 
   it("stays in the newest assistant message of Claude, whoever serves it; reasoning alone is no message", () => {
     for (const route of [native, gateway]) {
@@ -438,12 +453,10 @@ describe("tools and the form of the answer", () => {
         schema: {
           type: "object",
           properties: {
-            name: { type: "string", format: "email", description: "{\"minLength\":2}" },
+            name: { type: "string", format: "email", description: '{"minLength":2}' },
             tags: {
               type: "array",
-              items: {
-                anyOf: [{ type: "string" }, { type: "object", properties: {}, additionalProperties: false }]
-              }
+              items: { anyOf: [{ type: "string" }, { type: "object", properties: {}, additionalProperties: false }] }
             }
           },
           required: ["name"],
@@ -465,21 +478,26 @@ describe("tools and the form of the answer", () => {
 describe("a subscription token", () => {
   it("puts the identity first, replaces product names and prefixes tools", () => {
     const request = Request.prepare(
-      call([system("You are Hermes Agent by Nous Research.", marker), user("hi"), assistant(toolCall("a")), result("a", 1)], {
-        tools: [terminal, { ...terminal, name: "mcp_x" }],
-        toolChoice: { tool: "terminal" }
-      }),
+      call(
+        [
+          system("You are Hermes Agent by Nous Research.", marker),
+          user("hi"),
+          assistant(toolCall("a")),
+          result("a", 1)
+        ],
+        { tools: [terminal, { ...terminal, name: "mcp_x" }], toolChoice: { tool: "terminal" } }
+      ),
       subscribed
     )
     assert.deepStrictEqual(request["system"], [
       { type: "text", text: "You are Claude Code, Anthropic's official CLI for Claude." },
       { type: "text", text: "You are Claude Code by Anthropic.", ...cached }
     ])
-    assert.deepStrictEqual((request["tools"] as Array<{ name: string }>).map((tool) => tool.name), [
-      "mcp_terminal",
-      "mcp_mcp_x"
-    ])
+    assert.deepStrictEqual(
+      (request["tools"] as Array<{ name: string }>).map((tool) => tool.name),
+      ["mcp_terminal", "mcp_mcp_x"]
+    )
     assert.deepStrictEqual(request["tool_choice"], { type: "tool", name: "mcp_terminal" })
-    assert.include(JSON.stringify(request["messages"]), "\"name\":\"mcp_terminal\"")
+    assert.include(JSON.stringify(request["messages"]), '"name":"mcp_terminal"')
   })
 })

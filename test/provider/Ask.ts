@@ -10,7 +10,11 @@ import type { Service } from "../../src/provider/Provider.ts"
 
 export const user = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
-export const terminal = { name: "terminal", description: "Runs a command", parameters: { type: "object", properties: {} } }
+export const terminal = {
+  name: "terminal",
+  description: "Runs a command",
+  parameters: { type: "object", properties: {} }
+}
 
 export const call = (text: string, more: Partial<ModelCall> = {}): ModelCall => ({
   messages: [user(text)],
@@ -30,14 +34,20 @@ export const mock = Effect.acquireRelease(
 export const plain = (response: ModelResponse): ReadonlyArray<unknown> =>
   response.parts.map((part) =>
     part.type === "tool-call"
-      ? [part.type, part.id, part.name, part.params, ...(Object.keys(part.metadata).length === 0 ? [] : [part.metadata])]
+      ? [
+          part.type,
+          part.id,
+          part.name,
+          part.params,
+          ...(Object.keys(part.metadata).length === 0 ? [] : [part.metadata])
+        ]
       : part.type === "file"
-      ? [part.type, part.mediaType]
-      : [part.type, part.text, ...(Object.keys(part.metadata).length === 0 ? [] : [part.metadata])]
+        ? [part.type, part.mediaType]
+        : [part.type, part.text, ...(Object.keys(part.metadata).length === 0 ? [] : [part.metadata])]
   )
 
 /** Prepares, sends, and keeps what streamed by. */
-export const ask = Effect.fnUntraced(function*(provider: Service, question: ModelCall, more: ModelRequest = {}) {
+export const ask = Effect.fnUntraced(function* (provider: Service, question: ModelCall, more: ModelRequest = {}) {
   const request = { ...(yield* provider.prepare(question)), ...more }
   const seen: Array<ReadonlyArray<StreamPart>> = []
   const onPart = (parts: ReadonlyArray<StreamPart>) => Effect.sync(() => (seen.push(parts), parts))

@@ -32,33 +32,52 @@ const intervening = (...content: ReadonlyArray<string>) =>
         trace: { guardrail: { actionReason: "Guardrail blocked." } }
       })
     }
-    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" }).end(Buffer.concat([
-      encodeEventStreamMessage("messageStart", { role: "assistant" }),
-      ...content.map((text) => encodeEventStreamMessage("contentBlockDelta", { contentBlockIndex: 0, delta: { text } })),
-      ...content.length === 0 ? [] : [encodeEventStreamMessage("contentBlockStop", { contentBlockIndex: 0 })],
-      encodeEventStreamMessage("messageStop", { stopReason: "guardrail_intervened" }),
-      encodeEventStreamMessage("metadata", { usage, metrics: { latencyMs: 1 }, trace: { guardrail: { actionReason: "Guardrail blocked." } } })
-    ]))
+    response
+      .writeHead(200, { "content-type": "application/vnd.amazon.eventstream" })
+      .end(
+        Buffer.concat([
+          encodeEventStreamMessage("messageStart", { role: "assistant" }),
+          ...content.map((text) =>
+            encodeEventStreamMessage("contentBlockDelta", { contentBlockIndex: 0, delta: { text } })
+          ),
+          ...(content.length === 0 ? [] : [encodeEventStreamMessage("contentBlockStop", { contentBlockIndex: 0 })]),
+          encodeEventStreamMessage("messageStop", { stopReason: "guardrail_intervened" }),
+          encodeEventStreamMessage("metadata", {
+            usage,
+            metrics: { latencyMs: 1 },
+            trace: { guardrail: { actionReason: "Guardrail blocked." } }
+          })
+        ])
+      )
   })
 
 const configOf = ({ body }: HttpServer.Received): unknown => JSON.parse(body).guardrailConfig
 
 describe("a guardrail", () => {
-  const own: Guardrail = { guardrailIdentifier: "gr-1", guardrailVersion: "3", streamProcessingMode: "async", trace: "enabled_full" }
+  const own: Guardrail = {
+    guardrailIdentifier: "gr-1",
+    guardrailVersion: "3",
+    streamProcessingMode: "async",
+    trace: "enabled_full"
+  }
 
   it.effect("goes with every call, its stream mode with streamed ones only", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* intervening(blocked)
       const provider = yield* BedrockConverse.make(route(server.url, own))
       yield* Ask.ask(provider, Ask.call("hi", { stream: false }))
       yield* Ask.ask(provider, Ask.call("hi", { stream: true, tools: [Ask.terminal] }))
       const whole = { guardrailIdentifier: "gr-1", guardrailVersion: "3", trace: "enabled_full" }
-      assert.deepStrictEqual(server.requests.map(({ url }) => url.replace(/^.*\//, "")), ["converse", "converse-stream"])
+      assert.deepStrictEqual(
+        server.requests.map(({ url }) => url.replace(/^.*\//, "")),
+        ["converse", "converse-stream"]
+      )
       assert.deepStrictEqual(server.requests.map(configOf), [whole, { ...whole, streamProcessingMode: "async" }])
-    }))
+    })
+  )
 
   it.effect("is sent without what nobody asked for, and not at all where there is none", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* intervening(blocked)
       const least = { guardrailIdentifier: "gr-1", guardrailVersion: "DRAFT" }
       for (const guardrail of [least, undefined]) {
@@ -67,24 +86,33 @@ describe("a guardrail", () => {
         }
       }
       assert.deepStrictEqual(server.requests.map(configOf), [least, least, undefined, undefined])
-    }))
+    })
+  )
 
   for (const stream of [true, false]) {
     const how = stream ? "streamed" : "in one piece"
 
     it.effect(`that intervenes ends the answer as filtered, with the text in its place, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* intervening("Sorry, the model ", "cannot answer this question.")
-        const { response } = yield* Ask.ask(yield* BedrockConverse.make(route(server.url, own)), Ask.call("hi", { stream }))
+        const { response } = yield* Ask.ask(
+          yield* BedrockConverse.make(route(server.url, own)),
+          Ask.call("hi", { stream })
+        )
         assert.deepStrictEqual(Ask.plain(response), [["text", blocked]])
         assert.strictEqual(response.finishReason, "content-filter")
-      }))
+      })
+    )
 
     it.effect(`that intervenes without a word ends the answer as filtered too, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* intervening()
-        const { response } = yield* Ask.ask(yield* BedrockConverse.make(route(server.url, own)), Ask.call("hi", { stream }))
+        const { response } = yield* Ask.ask(
+          yield* BedrockConverse.make(route(server.url, own)),
+          Ask.call("hi", { stream })
+        )
         assert.deepStrictEqual([Ask.plain(response), response.finishReason], [[], "content-filter"])
-      }))
+      })
+    )
   }
 })

@@ -55,9 +55,9 @@ it("a whole request is the input of the SDK's command, and whether to stream", (
       system: [{ text: "Be brief." }],
       inferenceConfig: { maxTokens: 4_096, temperature: 0.2 },
       toolConfig: {
-        tools: [{
-          toolSpec: { name: "terminal", description: "Runs a command.", inputSchema: { json: terminal.parameters } }
-        }],
+        tools: [
+          { toolSpec: { name: "terminal", description: "Runs a command.", inputSchema: { json: terminal.parameters } } }
+        ],
         toolChoice: { auto: {} }
       },
       stream: true,
@@ -74,7 +74,7 @@ describe("messages", () => {
     assert.deepStrictEqual(
       messages([
         user("list"),
-        assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("fc|b/1", "{\"command\":\"pwd\"}")),
+        assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("fc|b/1", '{"command":"pwd"}')),
         result("a", "x.ts"),
         result("fc|b/1", { error: "no" }, true),
         user("quick!")
@@ -93,7 +93,7 @@ describe("messages", () => {
           role: "user",
           content: [
             { toolResult: { toolUseId: "a", content: [{ text: "x.ts" }] } },
-            { toolResult: { toolUseId: "fc_b_1", content: [{ text: "{\"error\":\"no\"}" }], status: "error" } },
+            { toolResult: { toolUseId: "fc_b_1", content: [{ text: '{"error":"no"}' }], status: "error" } },
             { text: "quick!" }
           ]
         }
@@ -112,10 +112,16 @@ describe("messages", () => {
   })
 
   it("tells calls and results in words where the request names no tools", () => {
-    const prompt = [user("go"), assistant(toolCall("a", { x: 1 })), result("a", "ok"), assistant(text("done")), user("?")]
+    const prompt = [
+      user("go"),
+      assistant(toolCall("a", { x: 1 })),
+      result("a", "ok"),
+      assistant(text("done")),
+      user("?")
+    ]
     const inWords = [
       { role: "user", content: [{ text: "go" }] },
-      { role: "assistant", content: [{ text: "[called terminal with {\"x\":1}]" }] },
+      { role: "assistant", content: [{ text: '[called terminal with {"x":1}]' }] },
       { role: "user", content: [{ text: "[result of terminal:]" }, { text: "ok" }] },
       { role: "assistant", content: [{ text: "done" }] },
       { role: "user", content: [{ text: "?" }] }
@@ -135,16 +141,18 @@ describe("messages", () => {
       file("application/pdf", "QUJD", "my_report: v2.pdf"),
       file("application/zip", "QUJD", "a.zip")
     ]
-    assert.deepStrictEqual(messages([Prompt.userMessage({ content })]), [{
-      role: "user",
-      content: [
-        { image: { format: "png", source: { bytes } } },
-        { image: { format: "jpeg", source: { bytes } } },
-        { text: "[image/webp omitted]" },
-        { document: { format: "pdf", name: "my-report v2", source: { bytes } } },
-        { text: "[application/zip a.zip omitted]" }
-      ]
-    }])
+    assert.deepStrictEqual(messages([Prompt.userMessage({ content })]), [
+      {
+        role: "user",
+        content: [
+          { image: { format: "png", source: { bytes } } },
+          { image: { format: "jpeg", source: { bytes } } },
+          { text: "[image/webp omitted]" },
+          { document: { format: "pdf", name: "my-report v2", source: { bytes } } },
+          { text: "[application/zip a.zip omitted]" }
+        ]
+      }
+    ])
   })
 
   it("gives back signed and redacted thinking of the newest assistant message only", () => {
@@ -289,15 +297,29 @@ describe("endpoints", () => {
     const variables = { AWS_BEARER_TOKEN_BEDROCK: "bearer" }
     assert.deepInclude(Endpoint.fromRoute(route, variables), { token: "bearer", scheme: "httpBearerAuth" })
     assert.deepInclude(Endpoint.fromRoute({ ...route, apiKey: Redacted.make("abc") }, variables), { token: "abc" })
-    assert.deepInclude(Endpoint.fromRoute({ ...route, baseUrl: "http://127.0.0.1:1" }, variables), { token: undefined, scheme: "sigv4" })
+    assert.deepInclude(Endpoint.fromRoute({ ...route, baseUrl: "http://127.0.0.1:1" }, variables), {
+      token: undefined,
+      scheme: "sigv4"
+    })
   })
 
   it("sign with the credentials of the environment, unless it names a profile", () => {
     const variables = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "key" }
     assert.deepStrictEqual(Endpoint.readCredentials(variables), { accessKeyId: "id", secretAccessKey: "key" })
     assert.deepStrictEqual(
-      Endpoint.readCredentials({ ...variables, AWS_SESSION_TOKEN: "token", AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z", AWS_ACCOUNT_ID: "1" }),
-      { accessKeyId: "id", secretAccessKey: "key", sessionToken: "token", expiration: new Date("2030-01-01T00:00:00Z"), accountId: "1" }
+      Endpoint.readCredentials({
+        ...variables,
+        AWS_SESSION_TOKEN: "token",
+        AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z",
+        AWS_ACCOUNT_ID: "1"
+      }),
+      {
+        accessKeyId: "id",
+        secretAccessKey: "key",
+        sessionToken: "token",
+        expiration: new Date("2030-01-01T00:00:00Z"),
+        accountId: "1"
+      }
     )
     assert.isUndefined(Endpoint.readCredentials({ ...variables, AWS_PROFILE: "work" }))
     assert.isUndefined(Endpoint.readCredentials({ AWS_ACCESS_KEY_ID: "id" }))

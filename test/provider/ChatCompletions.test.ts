@@ -50,13 +50,13 @@ const streaming = (...chunks: ReadonlyArray<unknown>) =>
     response.writeHead(200, { "content-type": "text/event-stream" }).end(HttpServer.sse(...chunks, "[DONE]"))
   )
 
-const streamOf = Effect.fnUntraced(function*(...chunks: ReadonlyArray<unknown>) {
+const streamOf = Effect.fnUntraced(function* (...chunks: ReadonlyArray<unknown>) {
   const server = yield* streaming(...chunks)
   const provider = yield* ChatCompletions.make(route(server.url))
   return yield* ask(provider, call("hi", { stream: true }))
 })
 
-const answering = Effect.fnUntraced(function*(status: number, body: unknown, headers: Record<string, string> = {}) {
+const answering = Effect.fnUntraced(function* (status: number, body: unknown, headers: Record<string, string> = {}) {
   const server = yield* HttpServer.make((_, response) =>
     typeof body === "string"
       ? response.writeHead(status, { "content-type": "text/html", ...headers }).end(body)
@@ -70,7 +70,7 @@ describe("against aimock", () => {
     const how = stream ? "streamed" : "in one piece"
 
     it.effect(`reads text, reasoning and usage, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* mock
         server.onMessage("hi", {
           content: "Hello, wörld! How are you?",
@@ -99,15 +99,16 @@ describe("against aimock", () => {
           outputTokens: 7,
           reasoningTokens: 3
         })
-      }))
+      })
+    )
 
     it.effect(`reads parallel calls whose arguments come in pieces, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* mock
         server.onMessage("run", {
           content: "Two at once.",
           toolCalls: [
-            { id: "call_a", name: "terminal", arguments: "{\"command\":\"ls -la /tmp\"}" },
+            { id: "call_a", name: "terminal", arguments: '{"command":"ls -la /tmp"}' },
             { id: "call_b", name: "terminal", arguments: "{}" }
           ]
         })
@@ -123,10 +124,11 @@ describe("against aimock", () => {
         assert.isAbove(seen.filter((part) => part.type === "tool-params-delta" && part.id === "call_a").length, 1)
         assert.strictEqual(seen.at(-1)?.type, "finish")
         assert.strictEqual(seen.filter((part) => part.type === "finish").length, 1)
-      }))
+      })
+    )
 
     it.effect(`sends the history of a tool call back, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* mock
         server.on({ toolCallId: "call_a" }, { content: "Done." })
         const provider = yield* ChatCompletions.make(route(server.url))
@@ -138,7 +140,14 @@ describe("against aimock", () => {
             messages: [
               ...call("run").messages,
               Prompt.assistantMessage({
-                content: [Prompt.toolCallPart({ id: "call_a", name: "terminal", params: { command: "ls" }, providerExecuted: false })]
+                content: [
+                  Prompt.toolCallPart({
+                    id: "call_a",
+                    name: "terminal",
+                    params: { command: "ls" },
+                    providerExecuted: false
+                  })
+                ]
               }),
               Prompt.toolMessage({
                 content: [
@@ -162,17 +171,18 @@ describe("against aimock", () => {
               role: "assistant",
               content: null,
               tool_calls: [
-                { id: "call_a", type: "function", function: { name: "terminal", arguments: "{\"command\":\"ls\"}" } }
+                { id: "call_a", type: "function", function: { name: "terminal", arguments: '{"command":"ls"}' } }
               ]
             },
-            { role: "tool", tool_call_id: "call_a", content: "{\"files\":[\"a\"]}" }
+            { role: "tool", tool_call_id: "call_a", content: '{"files":["a"]}' }
           ]
         })
-      }))
+      })
+    )
   }
 
   it.effect("a provider layer is the run's Provider", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* mock
       server.onMessage("hi", { content: "Hello" })
       const provider = yield* Effect.provide(
@@ -185,12 +195,13 @@ describe("against aimock", () => {
         apiMode: "chat_completions",
         baseUrl: `${server.url}/v1`
       })
-    }))
+    })
+  )
 })
 
 describe("on the wire", () => {
   it.effect("headers, query, extras and key are the route's and the request's, and nothing is the environment's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
       yield* environment({
         OPENAI_API_KEY: "sk-environment",
@@ -220,27 +231,38 @@ describe("on the wire", () => {
         messages: [{ role: "user", content: "hi" }],
         provider: { only: ["a"] }
       })
-    }))
+    })
+  )
 
   it.effect("every request has the headers of the first, and what one asks for more is not in the next", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
-      const provider = yield* ChatCompletions.make(route(server.url, { query: { version: "1" }, headers: { "X-Title": "hermes" } }))
+      const provider = yield* ChatCompletions.make(
+        route(server.url, { query: { version: "1" }, headers: { "X-Title": "hermes" } })
+      )
       const extras = [{}, { extra_headers: { "x-one": "1", "x-title": null } }, { extra_query: { q: "2" } }, {}]
       for (const [index, extra] of extras.entries()) yield* ask(provider, call(`hi ${index}`), extra)
-      const [first, ...more] = server.requests.map(({ body, headers: { "content-length": _, ...headers }, url }) => ({ url, headers, text: JSON.parse(body).messages[0].content }))
+      const [first, ...more] = server.requests.map(({ body, headers: { "content-length": _, ...headers }, url }) => ({
+        url,
+        headers,
+        text: JSON.parse(body).messages[0].content
+      }))
       assert(first !== undefined)
-      assert.deepStrictEqual([first.url, first.text, first.headers["authorization"], first.headers["x-title"]], ["/v1/chat/completions?version=1", "hi 0", "Bearer sk-test", "hermes"])
+      assert.deepStrictEqual(
+        [first.url, first.text, first.headers["authorization"], first.headers["x-title"]],
+        ["/v1/chat/completions?version=1", "hi 0", "Bearer sk-test", "hermes"]
+      )
       const { "x-title": _, ...untitled } = first.headers
       assert.deepStrictEqual(more, [
         { ...first, text: "hi 1", headers: { ...untitled, "x-one": "1" } },
         { ...first, text: "hi 2", url: "/v1/chat/completions?version=1&q=2" },
         { ...first, text: "hi 3" }
       ])
-    }))
+    })
+  )
 
   it.effect("a variable with a header that HTTP does not allow changes nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
       const OPENAI_CUSTOM_HEADERS = "not a name: environment\nuser-agent: environment"
       yield* environment({ OPENAI_CUSTOM_HEADERS })
@@ -249,19 +271,21 @@ describe("on the wire", () => {
       assert.match(String(request?.headers["user-agent"]), /^OpenAI\/JS /)
       assert.notInclude(JSON.stringify(request?.headers), "environment")
       assert.strictEqual(process.env["OPENAI_CUSTOM_HEADERS"], OPENAI_CUSTOM_HEADERS)
-    }))
+    })
+  )
 
   it.effect("OpenAI itself is not asked without a key", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const exit = yield* Effect.exit(
         ChatCompletions.make({ provider: "openai", model: "gpt-4o", apiMode: "chat_completions" })
       )
       assert(Exit.isFailure(exit))
       assert.include(String(exit.cause), "OPENAI_API_KEY")
-    }))
+    })
+  )
 
   it.effect("interruption closes the connection, before the answer and in the middle of a stream", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const started of [false, true]) {
         const arrived = yield* Deferred.make<void>()
         const closed = yield* Deferred.make<void>()
@@ -281,10 +305,11 @@ describe("on the wire", () => {
         yield* Fiber.interrupt(fiber)
         yield* Deferred.await(closed)
       }
-    }))
+    })
+  )
 
   it.effect("a failing observer closes the connection", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const closed = yield* Deferred.make<void>()
       const server = yield* HttpServer.make((_, response) => {
         response.once("close", () => Deferred.doneUnsafe(closed, Exit.void))
@@ -296,20 +321,22 @@ describe("on the wire", () => {
       const exit = yield* Effect.exit(provider.execute(request, { onPart: () => Effect.die("broken") }))
       assert.isTrue(Exit.isFailure(exit))
       yield* Deferred.await(closed)
-    }))
+    })
+  )
 
   it.effect("an answer that does not begin within the request timeout is a network error that says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make(() => {})
       const provider = yield* ChatCompletions.make(route(server.url, { requestTimeoutMillis: 20 }))
       const reason = yield* failing(ask(provider, call("hi")))
       assert(reason._tag === "NetworkError")
       assert.match(reason.description ?? "", /127\.0\.0\.1:\d+ did not answer within the request timeout/)
       assert.isTrue(reason.isRetryable)
-    }))
+    })
+  )
 
   it.effect("so is an answer in one piece that begins and does not end", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const closed = yield* Deferred.make<void>()
       const server = yield* HttpServer.make((_, response) => {
         response.once("close", () => Deferred.doneUnsafe(closed, Exit.void))
@@ -321,74 +348,96 @@ describe("on the wire", () => {
       assert(reason._tag === "NetworkError")
       assert.match(reason.description ?? "", /127\.0\.0\.1:\d+ did not answer within the request timeout/)
       yield* Deferred.await(closed)
-    }))
+    })
+  )
 
   it.effect("a refused connection names the address and the remedy", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { url } = yield* Effect.scoped(HttpServer.make(() => {}))
       const provider = yield* ChatCompletions.make(route(url))
       const reason = yield* failing(ask(provider, call("hi")))
       assert(reason._tag === "NetworkError")
-      assert.match(reason.description ?? "", /nothing listens at 127\.0\.0\.1:\d+: start the server or correct the base URL/)
-    }))
+      assert.match(
+        reason.description ?? "",
+        /nothing listens at 127\.0\.0\.1:\d+: start the server or correct the base URL/
+      )
+    })
+  )
 
   it.effect("what onPart gives back is what the response is made of, raw is what was sent", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streaming(chunk({ content: "secret" }), chunk({}, "stop"))
       const provider = yield* ChatCompletions.make(route(server.url))
       const request = yield* provider.prepare(call("hi", { stream: true }))
       const response = yield* provider.execute(request, {
         onPart: (parts) =>
-          Effect.succeed(parts.map((part) => part.type === "text-delta" ? { ...part, delta: "***" } : part))
+          Effect.succeed(parts.map((part) => (part.type === "text-delta" ? { ...part, delta: "***" } : part)))
       })
       assert.deepStrictEqual(plain(response), [["text", "***"]])
       const decoded = yield* provider.decode(response.raw)
       assert.deepStrictEqual(plain(decoded), [["text", "secret"]])
-    }))
+    })
+  )
 })
 
 describe("streams", () => {
   it.effect("all events of one read make one call of onPart", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { reads, response } = yield* streamOf(
         ...Array.from({ length: 50 }, (_, i) => chunk({ content: `${i} ` })),
         chunk({}, "stop")
       )
       assert.isBelow(reads, 10)
       assert.strictEqual(plain(response).length, 1)
-    }))
+    })
+  )
 
   it.effect("nobody watching, the answer is the same", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streaming(chunk({ content: "a" }), chunk({ content: "b" }, "stop"))
       const provider = yield* ChatCompletions.make(route(server.url))
       const request = yield* provider.prepare(call("hi", { stream: true }))
       const response = yield* provider.execute(request)
       assert.deepStrictEqual(plain(response), [["text", "ab"]])
       assert.strictEqual(response.raw, response.raw)
-    }))
+    })
+  )
 
   it.effect("an endpoint that answers in one piece is taken as it is", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { provider } = yield* answering(200, {
         id: "c1",
         choices: [{ message: { content: "hello", reasoning: "hm" }, finish_reason: "stop" }]
       })
       const { response, seen } = yield* ask(provider, call("hi", { stream: true }))
-      assert.deepStrictEqual(plain(response), [["reasoning", "hm"], ["text", "hello"]])
+      assert.deepStrictEqual(plain(response), [
+        ["reasoning", "hm"],
+        ["text", "hello"]
+      ])
       assert.strictEqual(seen.at(-1)?.type, "finish")
-    }))
+    })
+  )
 
   const cases: ReadonlyArray<readonly [string, ReadonlyArray<unknown>, string, RegExp]> = [
-    ["an error event", [chunk({ content: "a" }), { error: { message: "Overloaded", code: 529 } }], "InternalProviderError", /Overloaded/],
-    ["an error in a choice", [{ choices: [{ error: { message: "rate limit", code: 429 }, finish_reason: "error" }] }], "RateLimitError", /Rate limit/],
-    ["an event that is not JSON", [chunk({ content: "a" }), "{\"choices\":["], "InvalidResponseError", /no JSON object/],
+    [
+      "an error event",
+      [chunk({ content: "a" }), { error: { message: "Overloaded", code: 529 } }],
+      "InternalProviderError",
+      /Overloaded/
+    ],
+    [
+      "an error in a choice",
+      [{ choices: [{ error: { message: "rate limit", code: 429 }, finish_reason: "error" }] }],
+      "RateLimitError",
+      /Rate limit/
+    ],
+    ["an event that is not JSON", [chunk({ content: "a" }), '{"choices":['], "InvalidResponseError", /no JSON object/],
     ["an event that is no object", ["[1]"], "InvalidResponseError", /no JSON object/],
     ["nothing at all", [], "InvalidResponseError", /without an answer/]
   ]
   for (const [name, chunks, tag, message] of cases) {
     it.effect(`${name} is a typed failure, watched or not`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* streaming(...chunks)
         const provider = yield* ChatCompletions.make(route(server.url))
         const request = yield* provider.prepare(call("hi", { stream: true }))
@@ -397,11 +446,12 @@ describe("streams", () => {
           assert.strictEqual(reason._tag, tag)
           assert.match(reason.message, message)
         }
-      }))
+      })
+    )
   }
 
   it.effect("a stream that is cut is a network error, however it is cut", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const abrupt of [true, false]) {
         const server = yield* HttpServer.make((request, response) => {
           response.writeHead(200, { "content-type": "text/event-stream" })
@@ -415,7 +465,8 @@ describe("streams", () => {
         assert(reason._tag === "NetworkError", reason._tag)
         assert.include(reason.description ?? "", "closed the connection before its answer was complete")
       }
-    }))
+    })
+  )
 })
 
 describe("answers that the protocol does not allow", () => {
@@ -423,7 +474,12 @@ describe("answers that the protocol does not allow", () => {
     ["no choices", { id: "x", choices: [] }, "InvalidResponseError", /no choices/],
     ["choices of a wrong type", { choices: "none" }, "InvalidResponseError", /no choices/],
     ["a choice without a message", { choices: [{}] }, "InvalidResponseError", /no message/],
-    ["content of a wrong type", { choices: [{ message: { content: 7 } }] }, "InvalidResponseError", /neither text nor parts/],
+    [
+      "content of a wrong type",
+      { choices: [{ message: { content: 7 } }] },
+      "InvalidResponseError",
+      /neither text nor parts/
+    ],
     ["tool calls of a wrong type", { choices: [{ message: { tool_calls: "x" } }] }, "InvalidResponseError", /no list/],
     ["an error object", { error: { message: "no credits", code: 402 } }, "QuotaExhaustedError", /Quota/],
     ["a list", [1], "InvalidResponseError", /no JSON object/],
@@ -431,18 +487,19 @@ describe("answers that the protocol does not allow", () => {
   ]
   for (const [name, body, tag, message] of bodies) {
     it.effect(`${name} with status 200 is a typed failure`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { provider } = yield* answering(200, body)
         for (const stream of [true, false]) {
           const reason = yield* failing(ask(provider, call("hi", { stream })))
           assert.strictEqual(reason._tag, tag)
           assert.match(reason.message, message)
         }
-      }))
+      })
+    )
   }
 
   it.effect("an HTML page and an empty body are typed failures", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const stream of [true, false]) {
         const html = yield* answering(200, "<!doctype html><title>Login</title>")
         const page = yield* failing(ask(html.provider, call("hi", { stream })))
@@ -451,20 +508,22 @@ describe("answers that the protocol does not allow", () => {
         const nothing = yield* answering(200, "")
         assert.strictEqual((yield* failing(ask(nothing.provider, call("hi", { stream }))))._tag, "InvalidResponseError")
       }
-    }))
+    })
+  )
 
   it.effect("a body that is no JSON though it says so is a typed failure", () =>
-    Effect.gen(function*() {
-      const { provider } = yield* answering(200, "{\"choices\":[", { "content-type": "application/json" })
+    Effect.gen(function* () {
+      const { provider } = yield* answering(200, '{"choices":[', { "content-type": "application/json" })
       for (const stream of [true, false]) {
         assert.strictEqual((yield* failing(ask(provider, call("hi", { stream }))))._tag, "InvalidResponseError")
       }
-    }))
+    })
+  )
 })
 
 describe("error answers", () => {
   it.effect("a rate limit keeps what the server says about it, and no secrets", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { provider } = yield* answering(
         429,
         { error: { message: "Slow down", type: "requests", code: "rate_limit_exceeded" } },
@@ -483,13 +542,15 @@ describe("error answers", () => {
       assert.strictEqual(reason.http?.response?.headers["x-ratelimit-remaining-tokens"], "0")
       assert.notProperty(reason.http?.response?.headers, "set-cookie")
       assert.include(reason.http?.body ?? "", "Slow down")
-    }))
+    })
+  )
 
   it.effect("nothing is retried", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { provider, server } = yield* answering(500, { error: { message: "boom" } })
       const reason = yield* failing(ask(provider, call("hi")))
       assert.strictEqual(reason._tag, "InternalProviderError")
       assert.strictEqual(server.requests.length, 1)
-    }))
+    })
+  )
 })

@@ -54,7 +54,12 @@ describe("the request", () => {
   })
 
   it("everything that can be asked for", () => {
-    const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"], additionalProperties: false }
+    const schema = {
+      type: "object",
+      properties: { a: { type: "string" } },
+      required: ["a"],
+      additionalProperties: false
+    }
     assert.deepStrictEqual(
       prepare(
         {
@@ -70,7 +75,10 @@ describe("the request", () => {
       ),
       {
         model: "test-model",
-        messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "hi" }],
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "hi" }
+        ],
         tools: [{ type: "function", function: terminal }],
         tool_choice: { type: "function", function: { name: "terminal" } },
         response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
@@ -104,7 +112,8 @@ describe("the request", () => {
   })
 
   it("the output limit has the name that the endpoint knows", () => {
-    const names = (on: Partial<Route>) => Object.keys(prepare({ maxOutputTokens: 9 }, on)).filter((key) => key.startsWith("max"))
+    const names = (on: Partial<Route>) =>
+      Object.keys(prepare({ maxOutputTokens: 9 }, on)).filter((key) => key.startsWith("max"))
     assert.deepStrictEqual(names({ baseUrl: undefined, provider: "openai" }), ["max_completion_tokens"])
     for (const on of [at.openai, at.azure, at.copilot]) assert.deepStrictEqual(names(on), ["max_completion_tokens"])
     for (const on of [at.openrouter, at.deepseek, {}]) assert.deepStrictEqual(names(on), ["max_tokens"])
@@ -140,14 +149,44 @@ describe("reasoning is asked for in the endpoint's words", () => {
   }
 
   const cases: ReadonlyArray<readonly [string, ReasoningEffort | undefined, Partial<Route>, unknown]> = [
-    ["OpenRouter, default", undefined, { ...at.openrouter, model: "openai/gpt-4.1" }, { extra_body: { reasoning: { enabled: true, effort: "medium" } } }],
-    ["OpenRouter, high", "high", { ...at.openrouter, model: "deepseek/deepseek-r1" }, { extra_body: { reasoning: { enabled: true, effort: "high" } } }],
-    ["OpenRouter, none", "none", { ...at.openrouter, model: "x-ai/grok-4" }, { extra_body: { reasoning: { enabled: false } } }],
+    [
+      "OpenRouter, default",
+      undefined,
+      { ...at.openrouter, model: "openai/gpt-4.1" },
+      { extra_body: { reasoning: { enabled: true, effort: "medium" } } }
+    ],
+    [
+      "OpenRouter, high",
+      "high",
+      { ...at.openrouter, model: "deepseek/deepseek-r1" },
+      { extra_body: { reasoning: { enabled: true, effort: "high" } } }
+    ],
+    [
+      "OpenRouter, none",
+      "none",
+      { ...at.openrouter, model: "x-ai/grok-4" },
+      { extra_body: { reasoning: { enabled: false } } }
+    ],
     ["OpenRouter, unknown family", "high", { ...at.openrouter, model: "mistralai/mistral-large" }, {}],
-    ["Nous, any model", undefined, { ...at.nous, model: "Hermes-4" }, { extra_body: { reasoning: { enabled: true, effort: "medium" } } }],
+    [
+      "Nous, any model",
+      undefined,
+      { ...at.nous, model: "Hermes-4" },
+      { extra_body: { reasoning: { enabled: true, effort: "medium" } } }
+    ],
     ["Nous, none", "none", { ...at.nous, model: "Hermes-4" }, {}],
-    ["Copilot, xhigh", "xhigh", { ...at.copilot, model: "gpt-5-mini" }, { extra_body: { reasoning: { effort: "high" } } }],
-    ["Copilot, minimal", "minimal", { ...at.copilot, model: "gpt-5-mini" }, { extra_body: { reasoning: { effort: "low" } } }],
+    [
+      "Copilot, xhigh",
+      "xhigh",
+      { ...at.copilot, model: "gpt-5-mini" },
+      { extra_body: { reasoning: { effort: "high" } } }
+    ],
+    [
+      "Copilot, minimal",
+      "minimal",
+      { ...at.copilot, model: "gpt-5-mini" },
+      { extra_body: { reasoning: { effort: "low" } } }
+    ],
     ["OpenAI, default", undefined, { ...at.openai, model: "gpt-5" }, {}],
     ["OpenAI, minimal", "minimal", { ...at.openai, model: "gpt-5" }, { reasoning_effort: "minimal" }],
     ["OpenAI, xhigh on an older model", "xhigh", { ...at.openai, model: "gpt-5.1" }, { reasoning_effort: "high" }],
@@ -217,19 +256,21 @@ describe("messages", () => {
           ]
         })
       ]),
-      [{
-        role: "user",
-        content: [
-          { type: "text", text: "look" },
-          { type: "image_url", image_url: { url: "data:image/png;base64,AQID" } },
-          { type: "image_url", image_url: { url: "data:image/png;base64,AQID" } },
-          { type: "image_url", image_url: { url: "data:image/webp;base64,AQID" } },
-          { type: "image_url", image_url: { url: "https://x.example/a.jpg" } },
-          { type: "input_audio", input_audio: { data: "AQID", format: "wav" } },
-          { type: "text", text: "hé" },
-          { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AQID" } }
-        ]
-      }]
+      [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "look" },
+            { type: "image_url", image_url: { url: "data:image/png;base64,AQID" } },
+            { type: "image_url", image_url: { url: "data:image/png;base64,AQID" } },
+            { type: "image_url", image_url: { url: "data:image/webp;base64,AQID" } },
+            { type: "image_url", image_url: { url: "https://x.example/a.jpg" } },
+            { type: "input_audio", input_audio: { data: "AQID", format: "wav" } },
+            { type: "text", text: "hé" },
+            { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AQID" } }
+          ]
+        }
+      ]
     )
   })
 
@@ -254,18 +295,24 @@ describe("messages", () => {
     assert.deepStrictEqual(
       messagesOf([
         Prompt.assistantMessage({
-          content: [toolCall("a", { z: 1, b: { y: [1, { d: 1, c: 2 }] } }), toolCall("b", "{\"cut"), toolCall("c", {})]
+          content: [toolCall("a", { z: 1, b: { y: [1, { d: 1, c: 2 }] } }), toolCall("b", '{"cut'), toolCall("c", {})]
         })
       ]),
-      [{
-        role: "assistant",
-        content: null,
-        tool_calls: [
-          { id: "a", type: "function", function: { name: "terminal", arguments: "{\"b\":{\"y\":[1,{\"c\":2,\"d\":1}]},\"z\":1}" } },
-          { id: "b", type: "function", function: { name: "terminal", arguments: "{}" } },
-          { id: "c", type: "function", function: { name: "terminal", arguments: "{}" } }
-        ]
-      }]
+      [
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            {
+              id: "a",
+              type: "function",
+              function: { name: "terminal", arguments: '{"b":{"y":[1,{"c":2,"d":1}]},"z":1}' }
+            },
+            { id: "b", type: "function", function: { name: "terminal", arguments: "{}" } },
+            { id: "c", type: "function", function: { name: "terminal", arguments: "{}" } }
+          ]
+        }
+      ]
     )
   })
 
@@ -280,7 +327,7 @@ describe("messages", () => {
       ]).slice(1),
       [
         { role: "tool", tool_call_id: "a", content: "a picture" },
-        { role: "tool", tool_call_id: "b", content: "{\"ok\":true}" },
+        { role: "tool", tool_call_id: "b", content: '{"ok":true}' },
         {
           role: "user",
           content: [
@@ -295,7 +342,10 @@ describe("messages", () => {
   })
 
   it("an assistant message of reasoning alone is left out", () => {
-    assert.deepStrictEqual(messagesOf([Prompt.assistantMessage({ content: [Prompt.reasoningPart({ text: "hm" })] })]), [])
+    assert.deepStrictEqual(
+      messagesOf([Prompt.assistantMessage({ content: [Prompt.reasoningPart({ text: "hm" })] })]),
+      []
+    )
   })
 })
 
@@ -323,12 +373,15 @@ describe("reasoning goes back", () => {
 
   it("never to endpoints that refuse fields which they do not know", () => {
     const parts = [thought("hm", { reasoning_content: true, reasoning_details: details }), answer]
-    for (const on of [at.openai, at.azure, at.mistral, at.gemini, at.copilot]) assert.deepStrictEqual(sent(parts, on), {})
+    for (const on of [at.openai, at.azure, at.mistral, at.gemini, at.copilot])
+      assert.deepStrictEqual(sent(parts, on), {})
   })
 
   it("DeepSeek requires it on every assistant message", () => {
     assert.deepStrictEqual(sent([answer], at.deepseek), { reasoning_content: " " })
     assert.deepStrictEqual(sent([thought("other's"), answer], at.deepseek), { reasoning_content: "other's" })
-    assert.deepStrictEqual(sent([answer], { ...at.openrouter, model: "deepseek/deepseek-v3.2" }), { reasoning_content: " " })
+    assert.deepStrictEqual(sent([answer], { ...at.openrouter, model: "deepseek/deepseek-v3.2" }), {
+      reasoning_content: " "
+    })
   })
 })

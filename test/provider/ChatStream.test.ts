@@ -14,7 +14,11 @@ type Delta = Record<string, unknown>
 
 const event = (value: unknown) => ({ event: undefined, data: JSON.stringify(value) })
 
-const chunkOf = (delta: Delta, finish: string | null = null) => ({ id: "c1", model: "m1", choices: [{ index: 0, delta, finish_reason: finish }] })
+const chunkOf = (delta: Delta, finish: string | null = null) => ({
+  id: "c1",
+  model: "m1",
+  choices: [{ index: 0, delta, finish_reason: finish }]
+})
 
 const run = (chunks: ReadonlyArray<unknown>) => {
   const machine = Stream.make(context)
@@ -32,7 +36,9 @@ const plain = (parts: ReadonlyArray<ContentPart>) =>
   parts.map((part) =>
     part.type === "tool-call"
       ? [part.id, part.name, part.params, part.metadata]
-      : part.type === "file" ? [part.type] : [part.type, part.text, part.metadata]
+      : part.type === "file"
+        ? [part.type]
+        : [part.type, part.text, part.metadata]
   )
 
 const decoded = (raw: unknown): ModelResponse => {
@@ -43,7 +49,8 @@ const decoded = (raw: unknown): ModelResponse => {
 
 describe("what may be the beginning of a tag", () => {
   const call = { tool_calls: [{ index: 0, id: "a", function: { name: "one", arguments: "{}" } }] }
-  const kinds = (...list: ReadonlyArray<Delta>) => deltas(...list).parts.map((part) => part.type === "text" ? part.text : part.type)
+  const kinds = (...list: ReadonlyArray<Delta>) =>
+    deltas(...list).parts.map((part) => (part.type === "text" ? part.text : part.type))
 
   it("is text, in its place, when a tool call or a refusal follows", () => {
     assert.deepStrictEqual(kinds({ content: "<" }, call), ["<", "tool-call"])
@@ -54,9 +61,15 @@ describe("what may be the beginning of a tag", () => {
 
 describe("text and reasoning", () => {
   it("each begins and ends once, and reasoning ends where text begins", () => {
-    const { seen } = deltas({ role: "assistant", content: "" }, { reasoning_content: "h" }, { reasoning_content: "m" }, { content: "a" }, { content: "b" })
+    const { seen } = deltas(
+      { role: "assistant", content: "" },
+      { reasoning_content: "h" },
+      { reasoning_content: "m" },
+      { content: "a" },
+      { content: "b" }
+    )
     assert.deepStrictEqual(
-      seen.map((part) => "delta" in part ? `${part.type} ${part.delta}` : part.type),
+      seen.map((part) => ("delta" in part ? `${part.type} ${part.delta}` : part.type)),
       [
         "response-metadata",
         "reasoning-start",
@@ -76,7 +89,10 @@ describe("text and reasoning", () => {
     assert.deepStrictEqual(plain(deltas({ reasoning: "a", reasoning_content: "a" }).parts), [
       ["reasoning", "a", { chat_completions: { reasoning_content: true } }]
     ])
-    assert.deepStrictEqual(plain(deltas({ reasoning: "a" }, { content: "x" }).parts), [["reasoning", "a", {}], ["text", "x", {}]])
+    assert.deepStrictEqual(plain(deltas({ reasoning: "a" }, { content: "x" }).parts), [
+      ["reasoning", "a", {}],
+      ["text", "x", {}]
+    ])
   })
 
   it("details are put together by index, with the signature that comes last", () => {
@@ -88,14 +104,25 @@ describe("text and reasoning", () => {
       { reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "d" }] }
     )
     assert.deepStrictEqual(plain(parts), [
-      ["reasoning", "ab", { chat_completions: { reasoning_details: [{ type: "reasoning.text", index: 0, text: "ab", signature: "s" }] } }],
+      [
+        "reasoning",
+        "ab",
+        { chat_completions: { reasoning_details: [{ type: "reasoning.text", index: 0, text: "ab", signature: "s" }] } }
+      ],
       ["text", "x", {}],
-      ["reasoning", "", { chat_completions: { reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "d" }] } }]
+      [
+        "reasoning",
+        "",
+        { chat_completions: { reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "d" }] } }
+      ]
     ])
   })
 
   it("details alone are text to read", () => {
-    assert.deepStrictEqual(deltas({ reasoning_details: [{ type: "reasoning.summary", summary: "sum" }] }).parts[0]?.type, "reasoning")
+    assert.deepStrictEqual(
+      deltas({ reasoning_details: [{ type: "reasoning.summary", summary: "sum" }] }).parts[0]?.type,
+      "reasoning"
+    )
   })
 
   it("reasoning in tags is reasoning, unless the endpoint separates it itself", () => {
@@ -111,8 +138,16 @@ describe("text and reasoning", () => {
 
   it("content in parts, as Mistral sends it", () => {
     assert.deepStrictEqual(
-      plain(deltas({ content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }] }, { content: [{ type: "text", text: "a" }] }).parts),
-      [["reasoning", "hm", {}], ["text", "a", {}]]
+      plain(
+        deltas(
+          { content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }] },
+          { content: [{ type: "text", text: "a" }] }
+        ).parts
+      ),
+      [
+        ["reasoning", "hm", {}],
+        ["text", "a", {}]
+      ]
     )
   })
 
@@ -126,30 +161,39 @@ describe("tool calls", () => {
   const fragment = (index: number | undefined, more: Delta, args?: unknown) => ({
     ...(index === undefined ? {} : { index }),
     ...more,
-    ...(args === undefined ? {} : { function: { ...(more["name"] === undefined ? {} : { name: more["name"] }), arguments: args } })
+    ...(args === undefined
+      ? {}
+      : { function: { ...(more["name"] === undefined ? {} : { name: more["name"] }), arguments: args } })
   })
-  const calls = (...fragments: ReadonlyArray<unknown>) => plain(deltas(...fragments.map((one) => ({ tool_calls: [one] }))).parts)
+  const calls = (...fragments: ReadonlyArray<unknown>) =>
+    plain(deltas(...fragments.map((one) => ({ tool_calls: [one] }))).parts)
 
   it("arguments of parallel calls may come mixed", () => {
     assert.deepStrictEqual(
       calls(
-        fragment(0, { id: "a", name: "one" }, "{\"x\""),
+        fragment(0, { id: "a", name: "one" }, '{"x"'),
         fragment(1, { id: "b", name: "two" }, ""),
         fragment(0, {}, ":1}"),
-        fragment(1, {}, "{\"y\":2}")
+        fragment(1, {}, '{"y":2}')
       ),
-      [["a", "one", { x: 1 }, {}], ["b", "two", { y: 2 }, {}]]
+      [
+        ["a", "one", { x: 1 }, {}],
+        ["b", "two", { y: 2 }, {}]
+      ]
     )
   })
 
   it("a new id on a used index is another call, an id that repeats is the same", () => {
     assert.deepStrictEqual(
       calls(
-        fragment(0, { id: "a", name: "one" }, "{\"x\":"),
+        fragment(0, { id: "a", name: "one" }, '{"x":'),
         fragment(0, { id: "a", name: "one" }, "1}"),
         fragment(0, { id: "b", name: "two" }, "{}")
       ),
-      [["a", "one", { x: 1 }, {}], ["b", "two", {}, {}]]
+      [
+        ["a", "one", { x: 1 }, {}],
+        ["b", "two", {}, {}]
+      ]
     )
   })
 
@@ -157,11 +201,14 @@ describe("tool calls", () => {
     assert.deepStrictEqual(
       calls(
         fragment(undefined, { id: "a", name: "one" }, "{"),
-        fragment(undefined, { id: "b", name: "two" }, "{\"y\":"),
+        fragment(undefined, { id: "b", name: "two" }, '{"y":'),
         fragment(undefined, {}, "2}"),
         fragment(undefined, { id: "a" }, "}")
       ),
-      [["a", "one", {}, {}], ["b", "two", { y: 2 }, {}]]
+      [
+        ["a", "one", {}, {}],
+        ["b", "two", { y: 2 }, {}]
+      ]
     )
   })
 
@@ -179,8 +226,16 @@ describe("tool calls", () => {
 
   it("arguments that are an object are taken, malformed ones kept as text, none are empty", () => {
     assert.deepStrictEqual(
-      calls(fragment(0, { id: "a", name: "one" }, { x: 1 }), fragment(1, { id: "b", name: "two" }, "{\"y\": oops"), fragment(2, { id: "c", name: "three" }, " ")),
-      [["a", "one", { x: 1 }, {}], ["b", "two", "{\"y\": oops", {}], ["c", "three", {}, {}]]
+      calls(
+        fragment(0, { id: "a", name: "one" }, { x: 1 }),
+        fragment(1, { id: "b", name: "two" }, '{"y": oops'),
+        fragment(2, { id: "c", name: "three" }, " ")
+      ),
+      [
+        ["a", "one", { x: 1 }, {}],
+        ["b", "two", '{"y": oops', {}],
+        ["c", "three", {}, {}]
+      ]
     )
   })
 
@@ -192,27 +247,33 @@ describe("tool calls", () => {
   })
 
   it("the old form of a single call", () => {
-    const [call] = plain(deltas({ function_call: { name: "one", arguments: "{\"a\"" } }, { function_call: { arguments: ":1}" } }).parts)
+    const [call] = plain(
+      deltas({ function_call: { name: "one", arguments: '{"a"' } }, { function_call: { arguments: ":1}" } }).parts
+    )
     assert.deepStrictEqual(call?.slice(1), ["one", { a: 1 }, {}])
   })
 })
 
 describe("the end", () => {
   it("finish reasons, with the quirk of calls that stop", () => {
-    const reason = (word: string, delta: Delta = { content: "x" }) => run([chunkOf(delta), chunkOf({}, word)]).finishReason
-    assert.deepStrictEqual(["stop", "length", "tool_calls", "content_filter", "eos", "max_tokens"].map((word) => reason(word)), [
-      "stop",
-      "length",
-      "tool-calls",
-      "content-filter",
-      "stop",
-      "length"
-    ])
-    assert.strictEqual(reason("stop", { tool_calls: [{ index: 0, id: "a", function: { name: "b", arguments: "" } }] }), "tool-calls")
+    const reason = (word: string, delta: Delta = { content: "x" }) =>
+      run([chunkOf(delta), chunkOf({}, word)]).finishReason
+    assert.deepStrictEqual(
+      ["stop", "length", "tool_calls", "content_filter", "eos", "max_tokens"].map((word) => reason(word)),
+      ["stop", "length", "tool-calls", "content-filter", "stop", "length"]
+    )
+    assert.strictEqual(
+      reason("stop", { tool_calls: [{ index: 0, id: "a", function: { name: "b", arguments: "" } }] }),
+      "tool-calls"
+    )
   })
 
   it("usage comes with the last chunk that has any", () => {
-    const { usage } = run([chunkOf({ content: "a" }, "stop"), { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } }, { choices: [], usage: null }])
+    const { usage } = run([
+      chunkOf({ content: "a" }, "stop"),
+      { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } },
+      { choices: [], usage: null }
+    ])
     assert.deepInclude(usage.inputTokens, { total: 5 })
     assert.deepInclude(usage.outputTokens, { total: 2 })
   })
@@ -221,7 +282,9 @@ describe("the end", () => {
     const streamed = run([
       chunkOf({ reasoning_content: "hm", reasoning_details: [{ type: "reasoning.text", text: "hm", signature: "s" }] }),
       chunkOf({ content: "Hello" }),
-      chunkOf({ tool_calls: [{ index: 0, id: "a", function: { name: "one", arguments: "{\"x\":1}" }, extra_content: { k: 1 } }] }),
+      chunkOf({
+        tool_calls: [{ index: 0, id: "a", function: { name: "one", arguments: '{"x":1}' }, extra_content: { k: 1 } }]
+      }),
       chunkOf({ tool_calls: [{ index: 1, id: "b", function: { name: "two", arguments: "{oops" } }] }),
       chunkOf({}, "tool_calls"),
       { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } }
@@ -239,13 +302,17 @@ const Text = Schema.String
 const Answer = Schema.Struct({
   reasoning: Text,
   content: Text,
-  calls: Schema.Array(Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Int, Schema.Boolean, Schema.Null]))),
+  calls: Schema.Array(
+    Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Int, Schema.Boolean, Schema.Null]))
+  ),
   size: Schema.Literals([1, 2, 3, 7, 100])
 })
 
 const cut = (text: string, size: number) =>
   // By characters, as models do.
-  Array.from({ length: Math.ceil([...text].length / size) }, (_, i) => [...text].slice(i * size, (i + 1) * size).join(""))
+  Array.from({ length: Math.ceil([...text].length / size) }, (_, i) =>
+    [...text].slice(i * size, (i + 1) * size).join("")
+  )
 
 describe("any answer", () => {
   prop("is the same streamed and in one piece", [Answer], ([{ reasoning, content, calls, size }]) => {
@@ -258,7 +325,17 @@ describe("any answer", () => {
     const body = {
       id: "c1",
       model: "m1",
-      choices: [{ message: { role: "assistant", content, reasoning_content: reasoning === "" ? undefined : reasoning, tool_calls }, finish_reason: "stop" }]
+      choices: [
+        {
+          message: {
+            role: "assistant",
+            content,
+            reasoning_content: reasoning === "" ? undefined : reasoning,
+            tool_calls
+          },
+          finish_reason: "stop"
+        }
+      ]
     }
     const chunks = [
       ...cut(reasoning, size).map((reasoning_content) => chunkOf({ reasoning_content })),

@@ -37,7 +37,7 @@ describe("against aimock", () => {
     const how = stream ? "streamed" : "in one piece"
 
     it.effect(`reads text, reasoning and usage, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* mock
         server.onMessage("hi", {
           content: "Hello, wörld! How are you?",
@@ -48,8 +48,11 @@ describe("against aimock", () => {
         const provider = yield* CodexResponses.make(route(server.url))
         const { response, seen } = yield* ask(provider, call("hi", { stream }))
         assert.deepStrictEqual(
-          response.parts.map((part) => "text" in part ? [part.type, part.text] : [part.type]),
-          [["reasoning", "They greet me."], ["text", "Hello, wörld! How are you?"]]
+          response.parts.map((part) => ("text" in part ? [part.type, part.text] : [part.type])),
+          [
+            ["reasoning", "They greet me."],
+            ["text", "Hello, wörld! How are you?"]
+          ]
         )
         assert.strictEqual(response.finishReason, "stop")
         assert.strictEqual(response.id, "resp_1")
@@ -57,15 +60,16 @@ describe("against aimock", () => {
         if (!stream) return
         assert.isAbove(seen.filter((part) => part.type === "text-delta").length, 1)
         assert.deepStrictEqual(plain(yield* provider.decode(response.raw)), plain(response))
-      }))
+      })
+    )
 
     it.effect(`reads parallel calls, and sends results and encrypted reasoning back, ${how}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const server = yield* mock
         server.on({ toolCallId: "call_b" }, { content: "Done." })
         server.onMessage("run", {
           toolCalls: [
-            { id: "call_a", name: "terminal", arguments: "{\"command\":\"ls -la /tmp\"}" },
+            { id: "call_a", name: "terminal", arguments: '{"command":"ls -la /tmp"}' },
             { id: "call_b", name: "terminal", arguments: "{}" }
           ]
         })
@@ -80,14 +84,16 @@ describe("against aimock", () => {
         const history = Prompt.fromResponseParts(first.response.parts).content
         const results = ["call_a", "call_b"].map((id) =>
           Prompt.toolMessage({
-            content: [Prompt.toolResultPart({ id, name: "terminal", isFailure: false, result: "x", providerExecuted: false })]
+            content: [
+              Prompt.toolResultPart({ id, name: "terminal", isFailure: false, result: "x", providerExecuted: false })
+            ]
           })
         )
         const second = yield* ask(
           provider,
           call("run", { stream, tools: [terminal], messages: [...call("run").messages, ...history, ...results] })
         )
-        assert.strictEqual(second.response.parts.map((part) => "text" in part ? part.text : "").join(""), "Done.")
+        assert.strictEqual(second.response.parts.map((part) => ("text" in part ? part.text : "")).join(""), "Done.")
         const own = thought?.metadata["codex_responses"]
         assert(own !== null && own !== undefined)
         const sent = (second.request["input"] as ReadonlyArray<unknown>)[1]
@@ -96,13 +102,14 @@ describe("against aimock", () => {
           summary: [],
           encrypted_content: Object(own)["encrypted_content"]
         })
-      }))
+      })
+    )
   }
 })
 
 describe("on the wire", () => {
   it.effect("ChatGPT's backend is told which account and which client", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* streaming({ type: "response.completed", response: answer })
       const claims = { "https://api.openai.com/auth": { chatgpt_account_id: "acc_1" } }
       const token = `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`
@@ -120,10 +127,11 @@ describe("on the wire", () => {
       })
       assert.strictEqual(request?.url, "/v1/responses")
       assert.propertyVal(JSON.parse(request?.body ?? ""), "stream", true)
-    }))
+    })
+  )
 
   it.effect("a stream is over with its last event, whatever the server does after it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" })
         response.write(HttpServer.sse({ type: "response.completed", response: answer }))
@@ -133,10 +141,11 @@ describe("on the wire", () => {
         const request = yield* provider.prepare(call("hi", { stream: true }))
         assert.deepStrictEqual(plain(yield* provider.execute(request, options)), [["text", "ok"]])
       }
-    }))
+    })
+  )
 
   it.effect("a field that the API does not have is refused before anything is sent, extra_body is not", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) => HttpServer.json(response, 200, answer))
       const provider = yield* CodexResponses.make(route(server.url))
       const reason = yield* failing(ask(provider, call("hi"), { top_k: 1 }))
@@ -145,10 +154,11 @@ describe("on the wire", () => {
       assert.strictEqual(server.requests.length, 0)
       yield* ask(provider, call("hi"), { extra_body: { top_k: 1 } })
       assert.propertyVal(JSON.parse(server.requests[0]?.body ?? ""), "top_k", 1)
-    }))
+    })
+  )
 
   it.effect("interruption closes the connection", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const closed = yield* Deferred.make<void>()
       const server = yield* HttpServer.make((_, response) => {
@@ -161,24 +171,34 @@ describe("on the wire", () => {
       yield* Deferred.await(arrived)
       yield* Fiber.interrupt(fiber)
       yield* Deferred.await(closed)
-    }))
+    })
+  )
 
   it.effect("error answers are typed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make((_, response) =>
-        HttpServer.json(response, 400, { error: { message: "bad", code: "invalid_encrypted_content", type: "invalid_request_error" } })
+        HttpServer.json(response, 400, {
+          error: { message: "bad", code: "invalid_encrypted_content", type: "invalid_request_error" }
+        })
       )
       const provider = yield* CodexResponses.make(route(server.url))
       const reason = yield* failing(ask(provider, call("hi", { stream: true })))
       assert(reason._tag === "InvalidRequestError")
       assert.propertyVal(reason.metadata, "code", "invalid_encrypted_content")
-    }))
+    })
+  )
 
   it.effect("a provider without an address is not asked at OpenAI's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const exit = yield* Effect.exit(
-        CodexResponses.make({ provider: "xai", model: "grok-4", apiMode: "codex_responses", apiKey: Redacted.make("xai-key") })
+        CodexResponses.make({
+          provider: "xai",
+          model: "grok-4",
+          apiMode: "codex_responses",
+          apiKey: Redacted.make("xai-key")
+        })
       )
       assert.include(String(exit), "model.base_url")
-    }))
+    })
+  )
 })

@@ -1,5 +1,13 @@
-// Models of the specifications v2 and v3 of the AI SDK as providers: what they are asked, what they answer, and models that are none.
-import type { LanguageModelV2, LanguageModelV2CallOptions, LanguageModelV2StreamPart, LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider"
+// Models of the specifications v2 and v3 of the AI SDK as providers: what they are asked, what they answer, and models
+// that are none.
+import type {
+  LanguageModelV2,
+  LanguageModelV2CallOptions,
+  LanguageModelV2StreamPart,
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3StreamPart
+} from "@ai-sdk/provider"
 import { assert, describe, it } from "@effect/vitest"
 import { simulateReadableStream } from "ai"
 import * as Effect from "effect/Effect"
@@ -14,11 +22,21 @@ import * as ProviderRules from "../../src/testing/ProviderRules.ts"
 
 type Kind = "answer" | "call" | "fail" | "silence"
 
-const streamOf = <Part>(chunks: ReadonlyArray<Part>) => simulateReadableStream({ chunks: [...chunks], initialDelayInMs: null, chunkDelayInMs: null })
-const overloaded = Object.assign(new Error("overloaded"), { name: "AI_APICallError", statusCode: 503, isRetryable: true, url: "https://api.example.com" })
+const streamOf = <Part>(chunks: ReadonlyArray<Part>) =>
+  simulateReadableStream({ chunks: [...chunks], initialDelayInMs: null, chunkDelayInMs: null })
+const overloaded = Object.assign(new Error("overloaded"), {
+  name: "AI_APICallError",
+  statusCode: 503,
+  isRetryable: true,
+  url: "https://api.example.com"
+})
 const never = () => new Promise<never>(() => {})
-const call = { type: "tool-call", toolCallId: "call_a", toolName: "lookup", input: "{\"key\": \"a\"}" } as const
-const textParts = [{ type: "text-start", id: "0" }, { type: "text-delta", id: "0", delta: "hello" }, { type: "text-end", id: "0" }] as const
+const call = { type: "tool-call", toolCallId: "call_a", toolName: "lookup", input: '{"key": "a"}' } as const
+const textParts = [
+  { type: "text-start", id: "0" },
+  { type: "text-delta", id: "0", delta: "hello" },
+  { type: "text-end", id: "0" }
+] as const
 const image = { type: "file", mediaType: "image/png", data: "AQID" } as const
 
 interface Settings {
@@ -26,7 +44,11 @@ interface Settings {
   readonly usage?: { readonly inputTokens: number; readonly cachedInputTokens?: number }
 }
 
-const v2 = (kind: Kind, seen: Array<LanguageModelV2CallOptions> = [], { provider = "older", usage: given = { inputTokens: 9, cachedInputTokens: 4 } }: Settings = {}): LanguageModelV2 => {
+const v2 = (
+  kind: Kind,
+  seen: Array<LanguageModelV2CallOptions> = [],
+  { provider = "older", usage: given = { inputTokens: 9, cachedInputTokens: 4 } }: Settings = {}
+): LanguageModelV2 => {
   const usage = { outputTokens: 5, totalTokens: 14, reasoningTokens: 2, ...given }
   const finishReason = kind === "call" ? "tool-calls" : "stop"
   const guarded = <A>(options: LanguageModelV2CallOptions, answer: () => A): PromiseLike<A> => {
@@ -40,14 +62,28 @@ const v2 = (kind: Kind, seen: Array<LanguageModelV2CallOptions> = [], { provider
     modelId: "m2",
     supportedUrls: {},
     doGenerate: (options) =>
-      guarded(options, () => ({ content: kind === "call" ? [call] : [{ type: "text", text: "hello" }, image], finishReason, usage, warnings: [{ type: "unsupported-setting", setting: "seed" }] })),
+      guarded(options, () => ({
+        content: kind === "call" ? [call] : [{ type: "text", text: "hello" }, image],
+        finishReason,
+        usage,
+        warnings: [{ type: "unsupported-setting", setting: "seed" }]
+      })),
     doStream: (options) =>
-      guarded(options, () => ({ stream: streamOf<LanguageModelV2StreamPart>([{ type: "stream-start", warnings: [] }, ...parts, { type: "finish", finishReason, usage }]) }))
+      guarded(options, () => ({
+        stream: streamOf<LanguageModelV2StreamPart>([
+          { type: "stream-start", warnings: [] },
+          ...parts,
+          { type: "finish", finishReason, usage }
+        ])
+      }))
   }
 }
 
 const v3 = (kind: Kind, seen: Array<LanguageModelV3CallOptions> = []): LanguageModelV3 => {
-  const usage = { inputTokens: { total: 9, noCache: 5, cacheRead: 4, cacheWrite: 0 }, outputTokens: { total: 5, text: 3, reasoning: 2 } }
+  const usage = {
+    inputTokens: { total: 9, noCache: 5, cacheRead: 4, cacheWrite: 0 },
+    outputTokens: { total: 5, text: 3, reasoning: 2 }
+  }
   const finishReason = { unified: kind === "call" ? "tool-calls" : "stop", raw: "r" } as const
   const guarded = <A>(options: LanguageModelV3CallOptions, answer: () => A): PromiseLike<A> => {
     seen.push(options)
@@ -59,21 +95,48 @@ const v3 = (kind: Kind, seen: Array<LanguageModelV3CallOptions> = []): LanguageM
     provider: "older",
     modelId: "m3",
     supportedUrls: {},
-    doGenerate: (options) => guarded(options, () => ({ content: kind === "call" ? [call] : [{ type: "text", text: "hello" }, image], finishReason, usage, warnings: [] })),
-    doStream: (options) => guarded(options, () => ({ stream: streamOf<LanguageModelV3StreamPart>([...parts, { type: "finish", finishReason, usage }]) }))
+    doGenerate: (options) =>
+      guarded(options, () => ({
+        content: kind === "call" ? [call] : [{ type: "text", text: "hello" }, image],
+        finishReason,
+        usage,
+        warnings: []
+      })),
+    doStream: (options) =>
+      guarded(options, () => ({
+        stream: streamOf<LanguageModelV3StreamPart>([...parts, { type: "finish", finishReason, usage }])
+      }))
   }
 }
 
 /** A question with a file, a call that was made, and its result with a picture. */
 const question: ModelCall = {
   messages: [
-    Prompt.userMessage({ content: [Prompt.textPart({ text: "What is it?" }), Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1, 2]) }), Prompt.filePart({ mediaType: "image/png", data: new URL("https://example.com/a.png") })] }),
-    Prompt.assistantMessage({ content: [Prompt.toolCallPart({ id: "c1", name: "lookup", params: { key: "b" }, providerExecuted: false })] }),
+    Prompt.userMessage({
+      content: [
+        Prompt.textPart({ text: "What is it?" }),
+        Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1, 2]) }),
+        Prompt.filePart({ mediaType: "image/png", data: new URL("https://example.com/a.png") })
+      ]
+    }),
+    Prompt.assistantMessage({
+      content: [Prompt.toolCallPart({ id: "c1", name: "lookup", params: { key: "b" }, providerExecuted: false })]
+    }),
     Prompt.toolMessage({
-      content: [Prompt.toolResultPart({
-        id: "c1", name: "lookup", isFailure: false, result: "2", providerExecuted: false,
-        modelOutput: [Prompt.textPart({ text: "two" }), Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1, 2, 3]) }), Prompt.filePart({ mediaType: "image/png", data: new URL("https://example.com/b.png") })]
-      })]
+      content: [
+        Prompt.toolResultPart({
+          id: "c1",
+          name: "lookup",
+          isFailure: false,
+          result: "2",
+          providerExecuted: false,
+          modelOutput: [
+            Prompt.textPart({ text: "two" }),
+            Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1, 2, 3]) }),
+            Prompt.filePart({ mediaType: "image/png", data: new URL("https://example.com/b.png") })
+          ]
+        })
+      ]
     })
   ],
   tools: [],
@@ -83,7 +146,7 @@ const question: ModelCall = {
   reasoningEffort: "high"
 }
 
-const asked = Effect.fnUntraced(function*(model: FromAiSdk.AiSdkModel, more: Partial<ModelCall> = {}) {
+const asked = Effect.fnUntraced(function* (model: FromAiSdk.AiSdkModel, more: Partial<ModelCall> = {}) {
   const warnings: Array<string> = []
   const provider = FromAiSdk.make(model)
   const answer = Effect.flatMap(provider.prepare({ ...question, ...more }), (request) => provider.execute(request))
@@ -95,36 +158,68 @@ const asked = Effect.fnUntraced(function*(model: FromAiSdk.AiSdkModel, more: Par
 const kinds = { answering: "answer", calling: "call", failing: "fail", silent: "silence" } as const
 
 describe("FromAiSdk with older specifications", () => {
-  for (const [version, make] of [["v2", v2], ["v3", v3]] as const) {
+  for (const [version, make] of [
+    ["v2", v2],
+    ["v3", v3]
+  ] as const) {
     it.live(`${version} keeps the rules of providers`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const provider = (kind: Kind) => FromAiSdk.make(make(kind))
-        const tested = { answering: provider(kinds.answering), calling: provider(kinds.calling), failing: provider(kinds.failing), silent: provider(kinds.silent) }
-        const results = yield* Conformance.runRules(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested)).pipe(Effect.provide(Logger.layer([])))
-        assert.deepStrictEqual(results.flatMap(({ broken, name }) => broken === undefined ? [] : [[name, broken.message]]), [])
-      }))
+        const tested = {
+          answering: provider(kinds.answering),
+          calling: provider(kinds.calling),
+          failing: provider(kinds.failing),
+          silent: provider(kinds.silent)
+        }
+        const results = yield* Conformance.runRules(
+          ProviderRules.rules,
+          Layer.succeed(ProviderRules.Subject, tested)
+        ).pipe(Effect.provide(Logger.layer([])))
+        assert.deepStrictEqual(
+          results.flatMap(({ broken, name }) => (broken === undefined ? [] : [[name, broken.message]])),
+          []
+        )
+      })
+    )
 
     it.effect(`${version} gives files, usage and the end as v4 does, whole and in pieces`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         for (const stream of [false, true]) {
           const { response } = yield* asked(make("answer"), { stream })
-          assert.deepStrictEqual(response.parts.map((part) => part.type === "text" ? part.text : part.type === "file" ? [part.mediaType, Array.from(part.data)] : part.type), ["hello", ["image/png", [1, 2, 3]]])
+          assert.deepStrictEqual(
+            response.parts.map((part) =>
+              part.type === "text"
+                ? part.text
+                : part.type === "file"
+                  ? [part.mediaType, Array.from(part.data)]
+                  : part.type
+            ),
+            ["hello", ["image/png", [1, 2, 3]]]
+          )
           const { inputTokens, outputTokens } = response.usage
-          assert.deepStrictEqual([response.finishReason, inputTokens.total, inputTokens.uncached, inputTokens.cacheRead, outputTokens.total], ["stop", 9, 5, 4, 5])
+          assert.deepStrictEqual(
+            [response.finishReason, inputTokens.total, inputTokens.uncached, inputTokens.cacheRead, outputTokens.total],
+            ["stop", 9, 5, 4, 5]
+          )
         }
-      }))
+      })
+    )
 
     it.effect(`${version} is asked without the effort of reasoning, with a warning`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         for (const stream of [false, true]) {
           const { warnings } = yield* asked(make("answer"), { stream })
-          assert.isTrue(warnings.some((text) => text.includes(`specification ${version} has no setting for it`)), warnings.join("\n"))
+          assert.isTrue(
+            warnings.some((text) => text.includes(`specification ${version} has no setting for it`)),
+            warnings.join("\n")
+          )
         }
-      }))
+      })
+    )
   }
 
   it.effect("files of a prompt are bare, and those in results have the kinds of the specification", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const seen2: Array<LanguageModelV2CallOptions> = []
       const seen3: Array<LanguageModelV3CallOptions> = []
       yield* asked(v2("answer", seen2))
@@ -142,12 +237,27 @@ describe("FromAiSdk with older specifications", () => {
         const [part] = last?.role === "tool" ? last.content : []
         return part?.type === "tool-result" ? part.output : undefined
       }
-      assert.deepStrictEqual(outputOf(seen2[0]), { type: "content", value: [{ type: "text", text: "two" }, { type: "media", mediaType: "image/png", data: "AQID" }, { type: "text", text: "https://example.com/b.png" }] })
-      assert.deepStrictEqual(outputOf(seen3[0]), { type: "content", value: [{ type: "text", text: "two" }, { type: "file-data", mediaType: "image/png", data: "AQID" }, { type: "file-url", url: "https://example.com/b.png" }] })
-    }))
+      assert.deepStrictEqual(outputOf(seen2[0]), {
+        type: "content",
+        value: [
+          { type: "text", text: "two" },
+          { type: "media", mediaType: "image/png", data: "AQID" },
+          { type: "text", text: "https://example.com/b.png" }
+        ]
+      })
+      assert.deepStrictEqual(outputOf(seen3[0]), {
+        type: "content",
+        value: [
+          { type: "text", text: "two" },
+          { type: "file-data", mediaType: "image/png", data: "AQID" },
+          { type: "file-url", url: "https://example.com/b.png" }
+        ]
+      })
+    })
+  )
 
   it.effect("v2: tokens of a cache that are counted apart are added", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [Settings, total: number, uncached: number]> = [
         [{ usage: { inputTokens: 9, cachedInputTokens: 4 } }, 9, 5],
         [{ usage: { inputTokens: 9 } }, 9, 9],
@@ -156,16 +266,27 @@ describe("FromAiSdk with older specifications", () => {
         [{ provider: "amazon-bedrock", usage: { inputTokens: 9, cachedInputTokens: 4 } }, 13, 9]
       ]
       for (const [settings, total, uncached] of cases) {
-        const { response: { usage: { inputTokens } } } = yield* asked(v2("answer", [], settings))
+        const {
+          response: {
+            usage: { inputTokens }
+          }
+        } = yield* asked(v2("answer", [], settings))
         assert.deepStrictEqual([inputTokens.total, inputTokens.uncached], [total, uncached], JSON.stringify(settings))
       }
-    }))
+    })
+  )
 
   it.effect("anything else is refused by each call, with what it is and what to do", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [unknown, RegExp]> = [
-        [{ specificationVersion: "v1", modelId: "gpt-4" }, /the model gpt-4 has specification v1 of the AI SDK, .*install a provider for the AI SDK 5 or later/],
-        [{ specificationVersion: "v9", provider: "future", modelId: "m" }, /specification v9 .* or a newer hermes-effect/],
+        [
+          { specificationVersion: "v1", modelId: "gpt-4" },
+          /the model gpt-4 has specification v1 of the AI SDK, .*install a provider for the AI SDK 5 or later/
+        ],
+        [
+          { specificationVersion: "v9", provider: "future", modelId: "m" },
+          /specification v9 .* or a newer hermes-effect/
+        ],
         ["openai/gpt-5.2", /is the name of a model and not a model: give what a provider/],
         [{}, /names no specificationVersion/]
       ]
@@ -179,5 +300,6 @@ describe("FromAiSdk with older specifications", () => {
           assert.isFalse(reason.isRetryable)
         }
       }
-    }))
+    })
+  )
 })

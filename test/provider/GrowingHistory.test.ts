@@ -1,4 +1,5 @@
-// The work on a request besides its bytes: a step reads the messages that are new in the conversation, and none of the earlier ones.
+// The work on a request besides its bytes: a step reads the messages that are new in the conversation, and none of the
+// earlier ones.
 import { assert, describe, it } from "@effect/vitest"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../src/domain/Conversation.ts"
@@ -13,7 +14,12 @@ import * as Responses from "../../src/provider/responses/Request.ts"
 import * as CallTokens from "../../src/routing/CallTokens.ts"
 import { call, terminal } from "./Ask.ts"
 
-const routeOf = (apiMode: Route.Route["apiMode"], model: string): Route.Route => ({ provider: "custom", model, apiMode, baseUrl: "http://127.0.0.1:1" })
+const routeOf = (apiMode: Route.Route["apiMode"], model: string): Route.Route => ({
+  provider: "custom",
+  model,
+  apiMode,
+  baseUrl: "http://127.0.0.1:1"
+})
 
 const chat = routeOf("chat_completions", "test-model")
 const responses = routeOf("codex_responses", "test-model")
@@ -52,31 +58,42 @@ const counted = () => {
     /** Makes the messages from here on other objects, as the store decodes them for the next run. */
     decode: (from: number) => {
       messages.length = from
-      for (const message of originals.splice(from)) add(Object.create(Object.getPrototypeOf(message), Object.getOwnPropertyDescriptors(message)))
+      for (const message of originals.splice(from))
+        add(Object.create(Object.getPrototypeOf(message), Object.getOwnPropertyDescriptors(message)))
     },
     step: (number: number) => {
       const id = `call_${number}`
-      add(Prompt.assistantMessage({
-        content: [
-          Prompt.reasoningPart({
-            text: "I look at it.",
-            options: {
-              codex_responses: { encrypted_content: `thought ${number}` },
-              anthropic_messages: { signature: `signature ${number}` },
-              bedrock_converse: { signature: `signature ${number}` }
-            }
-          }),
-          Prompt.textPart({ text: `Step ${number}.` }),
-          Prompt.toolCallPart({ id, name: "terminal", params: { command: `echo ${number}` }, providerExecuted: false })
-        ]
-      }))
+      add(
+        Prompt.assistantMessage({
+          content: [
+            Prompt.reasoningPart({
+              text: "I look at it.",
+              options: {
+                codex_responses: { encrypted_content: `thought ${number}` },
+                anthropic_messages: { signature: `signature ${number}` },
+                bedrock_converse: { signature: `signature ${number}` }
+              }
+            }),
+            Prompt.textPart({ text: `Step ${number}.` }),
+            Prompt.toolCallPart({
+              id,
+              name: "terminal",
+              params: { command: `echo ${number}` },
+              providerExecuted: false
+            })
+          ]
+        })
+      )
       add(Conversation.makeToolResult({ id, name: "terminal" }, { output: `${number}`, isFailure: false }))
     }
   }
 }
 
 /** Reads of messages that each step of a session of `steps` steps takes. */
-const readsOfSteps = (steps: number, request: (messages: ReadonlyArray<Prompt.Message>) => unknown): ReadonlyArray<number> => {
+const readsOfSteps = (
+  steps: number,
+  request: (messages: ReadonlyArray<Prompt.Message>) => unknown
+): ReadonlyArray<number> => {
   const { messages, reads, step } = counted()
   return Array.from({ length: steps }, (_, number) => {
     step(number)
@@ -90,7 +107,8 @@ describe("the cost of a request in a long session", () => {
   for (const [route, prepare] of protocols) {
     it(`${route.apiMode}: step 2,000 reads as many messages as step 20`, () => {
       const counts = readsOfSteps(2_000, (messages) =>
-        prepare(call("", { messages: History.toSendableMessages(messages, Route.abilities(route)), tools: [terminal] })))
+        prepare(call("", { messages: History.toSendableMessages(messages, Route.abilities(route)), tools: [terminal] }))
+      )
       assert.strictEqual(counts[1_999], counts[19])
     })
   }
@@ -110,7 +128,11 @@ describe("the cost of a request in a long session", () => {
         step(2 * run + 1)
         const last = request(messages)
         const count = reads() - start
-        if (run % 100 === 99) assert.deepStrictEqual(last, request([Prompt.systemMessage({ content: "You are an agent." }), ...messages.slice(1)]))
+        if (run % 100 === 99)
+          assert.deepStrictEqual(
+            last,
+            request([Prompt.systemMessage({ content: "You are an agent." }), ...messages.slice(1)])
+          )
         decode(before)
         return count
       })
@@ -130,11 +152,17 @@ describe("the cost of a request in a long session", () => {
       const { messages, step } = counted()
       for (let number = 0; number < 30; number++) {
         step(number)
-        if (number % 7 === 3) messages.push(Prompt.userMessage({ content: [Prompt.textPart({ text: `And ${number}?` })] }))
+        if (number % 7 === 3)
+          messages.push(Prompt.userMessage({ content: [Prompt.textPart({ text: `And ${number}?` })] }))
         if (number === 20) messages.splice(4, 6)
         const [first, ...rest] = messages
         // Another first message begins another conversation.
-        const atOnce = [first?.role === "system" ? Prompt.systemMessage({ content: first.content }) : Prompt.systemMessage({ content: "" }), ...rest]
+        const atOnce = [
+          first?.role === "system"
+            ? Prompt.systemMessage({ content: first.content })
+            : Prompt.systemMessage({ content: "" }),
+          ...rest
+        ]
         assert.deepStrictEqual(request(messages), request(atOnce))
       }
     })
@@ -143,11 +171,20 @@ describe("the cost of a request in a long session", () => {
 
 describe("the JSON of a request of chat completions", () => {
   const said = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
-  const first = [said("one"), Prompt.assistantMessage({ content: [Prompt.textPart({ text: `two "${"x".repeat(9_000)}\u2028` })] }), said("")]
+  const first = [
+    said("one"),
+    Prompt.assistantMessage({ content: [Prompt.textPart({ text: `two "${"x".repeat(9_000)}\u2028` })] }),
+    said("")
+  ]
 
   it("is what JSON.stringify makes of it, also when it is sent again, and of members that are no JSON", () => {
     for (const messages of [first, first, [...first, said("three")], first.slice(1)]) {
-      const request = { ...Chat.prepare({ ...call("x"), messages }, chat), left_out: undefined, nothing: null, "a \"name\"": [undefined] }
+      const request = {
+        ...Chat.prepare({ ...call("x"), messages }, chat),
+        left_out: undefined,
+        nothing: null,
+        'a "name"': [undefined]
+      }
       assert.strictEqual(Messages.stringifyBody(request), JSON.stringify(request))
     }
   })
@@ -169,8 +206,14 @@ describe("the JSON of a request of chat completions", () => {
     const [message] = messages
     let written = 0
     const counting = { ...message, toJSON: () => `written ${++written}` }
-    assert.strictEqual(Messages.stringifyBody({ messages: [counting, message] }), `{"messages":["written 1",${JSON.stringify(message)}]}`)
-    assert.strictEqual(Messages.stringifyBody({ messages: [counting, message] }), `{"messages":["written 2",${JSON.stringify(message)}]}`)
+    assert.strictEqual(
+      Messages.stringifyBody({ messages: [counting, message] }),
+      `{"messages":["written 1",${JSON.stringify(message)}]}`
+    )
+    assert.strictEqual(
+      Messages.stringifyBody({ messages: [counting, message] }),
+      `{"messages":["written 2",${JSON.stringify(message)}]}`
+    )
     const kept = `{"messages":[{"role":"user","content":"kept"}]}`
     for (let sent = 0; sent < 2; sent++) assert.strictEqual(Messages.stringifyBody({ messages: [message] }), kept)
     message.content = "a message that was converted never changes"

@@ -25,11 +25,12 @@ const Double = Tool.make("double", {
 const toolkit = Toolkit.make(Double)
 const handlers = toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) })
 
-const scripted = (...turns: ReadonlyArray<Scripted.Turn>) => ToLanguageModel.layer.pipe(Layer.provideMerge(Scripted.layer(turns)))
+const scripted = (...turns: ReadonlyArray<Scripted.Turn>) =>
+  ToLanguageModel.layer.pipe(Layer.provideMerge(Scripted.layer(turns)))
 
 describe("ToLanguageModel", () => {
   it.effect("generates text", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const response = yield* LanguageModel.generateText({ prompt: "hi" })
       assert.strictEqual(response.text, "hello")
       assert.strictEqual(response.reasoningText, "hm")
@@ -38,12 +39,16 @@ describe("ToLanguageModel", () => {
       const [request] = yield* Effect.flatMap(Scripted.Inspection, ({ requests }) => requests)
       assert.notProperty(request, "tools")
       assert.notProperty(request, "stream")
-    }).pipe(Effect.provide(scripted(Scripted.complete({ text: "hello", reasoning: "hm", usage: { input: 9 } })))))
+    }).pipe(Effect.provide(scripted(Scripted.complete({ text: "hello", reasoning: "hm", usage: { input: 9 } }))))
+  )
 
   it.effect("runs the tools of a toolkit", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const response = yield* LanguageModel.generateText({ prompt: "double 21", toolkit })
-      assert.deepStrictEqual(response.toolResults.map(({ result }) => result), [42])
+      assert.deepStrictEqual(
+        response.toolResults.map(({ result }) => result),
+        [42]
+      )
       const [asked] = yield* Effect.flatMap(Scripted.Inspection, ({ calls }) => calls)
       assert.deepInclude(asked?.tools[0], { name: "double", description: "Doubles a number" })
       const again = yield* LanguageModel.generateText({
@@ -56,26 +61,29 @@ describe("ToLanguageModel", () => {
       assert.strictEqual(second?.tools, first?.tools)
     }).pipe(
       Effect.provide(handlers),
-      Effect.provide(scripted(
-        Scripted.complete({ toolCalls: [{ name: "double", params: { n: 21 } }] }),
-        Scripted.complete("42")
-      ))
-    ))
+      Effect.provide(
+        scripted(Scripted.complete({ toolCalls: [{ name: "double", params: { n: 21 } }] }), Scripted.complete("42"))
+      )
+    )
+  )
 
   it.effect("streams", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const parts = yield* Stream.runCollect(LanguageModel.streamText({ prompt: "hi", toolkit }))
-      const text = parts.flatMap((part) => part.type === "text-delta" ? [part.delta] : [])
+      const text = parts.flatMap((part) => (part.type === "text-delta" ? [part.delta] : []))
       assert.deepStrictEqual(text, ["a ", "b"])
       assert.strictEqual(parts.find((part) => part.type === "tool-result")?.result, 2)
       assert.strictEqual(parts.at(-1)?.type, "finish")
     }).pipe(
       Effect.provide(handlers),
-      Effect.provide(scripted(Scripted.complete({ pieces: ["a ", "b"], toolCalls: [{ name: "double", params: { n: 1 } }] })))
-    ))
+      Effect.provide(
+        scripted(Scripted.complete({ pieces: ["a ", "b"], toolCalls: [{ name: "double", params: { n: 1 } }] }))
+      )
+    )
+  )
 
   it.effect("generates objects", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const response = yield* LanguageModel.generateObject({
         prompt: "who?",
         objectName: "person",
@@ -84,29 +92,36 @@ describe("ToLanguageModel", () => {
       assert.deepStrictEqual(response.value, { name: "Ada" })
       const [request] = yield* Effect.flatMap(Scripted.Inspection, ({ requests }) => requests)
       assert.deepInclude(request?.["response_format"], { type: "json_schema" })
-    }).pipe(Effect.provide(scripted(Scripted.complete("{\"name\":\"Ada\"}")))))
+    }).pipe(Effect.provide(scripted(Scripted.complete('{"name":"Ada"}'))))
+  )
 
   it.effect("passes tool choices on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const toolChoice of ["required", { tool: "double" }, { mode: "required", oneOf: ["double"] }] as const) {
         yield* LanguageModel.generateText({ prompt: "x", toolkit, toolChoice })
       }
       const calls = yield* Effect.flatMap(Scripted.Inspection, ({ calls }) => calls)
-      assert.deepStrictEqual(calls.map(({ toolChoice }) => toolChoice), ["required", { tool: "double" }, "required"])
+      assert.deepStrictEqual(
+        calls.map(({ toolChoice }) => toolChoice),
+        ["required", { tool: "double" }, "required"]
+      )
     }).pipe(
       Effect.provide(handlers),
       Effect.provide(scripted(Scripted.complete("a"), Scripted.complete("b"), Scripted.complete("c")))
-    ))
+    )
+  )
 
   it.effect("fails with the provider's reason, whole and streamed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const whole = yield* Effect.flip(LanguageModel.generateText({ prompt: "x" }))
       const streamed = yield* Effect.flip(Stream.runDrain(LanguageModel.streamText({ prompt: "x" })))
       assert.deepStrictEqual([whole.reason._tag, streamed.reason._tag], ["RateLimitError", "RateLimitError"])
-    }).pipe(Effect.provide(scripted(
-      Scripted.fail(new AiError.RateLimitError({})),
-      Scripted.fail(new AiError.RateLimitError({}))
-    ))))
+    }).pipe(
+      Effect.provide(
+        scripted(Scripted.fail(new AiError.RateLimitError({})), Scripted.fail(new AiError.RateLimitError({})))
+      )
+    )
+  )
 })
 
 const usage = { inputTokens: { total: 5, uncached: 5 }, outputTokens: { total: 2 } }
@@ -135,7 +150,7 @@ const definition: ToolDefinition = {
 
 describe("FromLanguageModel", () => {
   it.effect("asks with the encoded prompt and hands calls on untouched, even of tools that nobody declared", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, provider } = yield* foreign({
         whole: [
           { type: "text", text: "well" },
@@ -150,26 +165,31 @@ describe("FromLanguageModel", () => {
       assert.doesNotThrow(() => JSON.stringify(request))
       const response = yield* provider.execute(request)
       assert.deepStrictEqual(
-        response.parts.map((part) => part.type === "tool-call" ? [part.name, part.params] : [part.type]),
+        response.parts.map((part) => (part.type === "tool-call" ? [part.name, part.params] : [part.type])),
         [["text"], ["double", { n: "no number" }], ["nobody", { a: 1 }]]
       )
       assert.deepInclude(Usage.fromResponse(response.usage), { inputTokens: 5, outputTokens: 2 })
-      assert.deepStrictEqual(asked[0]?.tools.map((tool) => Tool.getJsonSchema(tool)), [definition.parameters])
+      assert.deepStrictEqual(
+        asked[0]?.tools.map((tool) => Tool.getJsonSchema(tool)),
+        [definition.parameters]
+      )
       assert.deepStrictEqual(asked[0]?.prompt.content[0], user("hi"))
-    }))
+    })
+  )
 
   it.effect("takes a request that middleware has rewritten or sent through JSON", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, provider } = yield* foreign({ whole: [{ type: "text", text: "ok" }, finish] })
       const request = yield* provider.prepare(call([user("hi")]))
       yield* provider.execute(JSON.parse(JSON.stringify({ ...request, tool_choice: "none" })))
       assert.deepStrictEqual(asked[0]?.prompt.content[0], user("hi"))
       const error = yield* Effect.flip(provider.execute({ prompt: "text" }))
       assert.strictEqual(error.reason._tag, "InvalidRequestError")
-    }))
+    })
+  )
 
   it.effect("streams through onPart", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { provider } = yield* foreign({
         pieces: [
           { type: "response-metadata", id: "r1", modelId: "m-1" },
@@ -199,68 +219,87 @@ describe("FromLanguageModel", () => {
         seen.map(({ type }) => type),
         ["response-metadata", "text-start", "text-delta", "text-delta", "text-end", "tool-call", "finish"]
       )
-      assert.include(JSON.stringify(response.raw), "\"ab\"")
-    }))
+      assert.include(JSON.stringify(response.raw), '"ab"')
+    })
+  )
 
   it.effect("reads its own raw answers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { provider } = yield* foreign({ whole: [{ type: "text", text: "ok" }, finish] })
       const response = yield* provider.execute(yield* provider.prepare(call([user("hi")])))
       const again = yield* provider.decode(JSON.parse(JSON.stringify(response.raw)))
       assert.deepStrictEqual(again.parts, response.parts)
       assert.deepStrictEqual(again.usage, response.usage)
-      assert.strictEqual((yield* Effect.flip(provider.decode({ content: [{ type: "x" }] }))).reason._tag, "InvalidOutputError")
-    }))
+      assert.strictEqual(
+        (yield* Effect.flip(provider.decode({ content: [{ type: "x" }] }))).reason._tag,
+        "InvalidOutputError"
+      )
+    })
+  )
 
   it.effect("fails when a stream is cut or reports an error", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const request = yield* (yield* foreign({})).provider.prepare(call([user("hi")], { stream: true }))
       const cut = yield* foreign({ pieces: [{ type: "text-delta", id: "0", delta: "a" }] })
       assert.strictEqual((yield* Effect.flip(cut.provider.execute(request))).reason._tag, "InvalidResponseError")
       const broken = yield* foreign({ pieces: [{ type: "error", error: "boom" }, finish] })
       assert.include((yield* Effect.flip(broken.provider.execute(request))).message, "boom")
-    }))
+    })
+  )
 
   it.effect("asks for a structured answer in words", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, provider } = yield* foreign({ whole: [{ type: "text", text: "{}" }, finish] })
       const responseFormat = { type: "json", name: "x", schema: { type: "object", title: "T" } } as const
       const system = Prompt.systemMessage({ content: "Be brief." })
       yield* provider.execute(yield* provider.prepare(call([system, user("hi")], { responseFormat })))
-      assert.deepStrictEqual(asked[0]?.prompt.content.map(({ role }) => role), ["system", "user"])
-      assert.include(JSON.stringify(asked[0]?.prompt.content[0]), "\\\"title\\\":\\\"T\\\"")
-    }))
+      assert.deepStrictEqual(
+        asked[0]?.prompt.content.map(({ role }) => role),
+        ["system", "user"]
+      )
+      assert.include(JSON.stringify(asked[0]?.prompt.content[0]), '\\"title\\":\\"T\\"')
+    })
+  )
 })
 
 describe("FromLanguageModel and ToLanguageModel", () => {
   it.effect("a provider there and back is the same provider to its user", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const offline = yield* Offline.make()
       const model = yield* ToLanguageModel.make(offline)
       const provider = FromLanguageModel.make(model, { provider: "offline", model: "offline" })
-      const tools = { double: { parameters: ["n"], run: ({ n }: Record<string, unknown>) => ({ result: String(Number(n) * 2) }) } }
+      const tools = {
+        double: { parameters: ["n"], run: ({ n }: Record<string, unknown>) => ({ result: String(Number(n) * 2) }) }
+      }
       for (const stream of [false, true]) {
-        const said = "Use the double tool with {\"n\":\"21\"} and reply with exactly the result"
+        const said = 'Use the double tool with {"n":"21"} and reply with exactly the result'
         const direct = yield* converse(offline, said, tools, { stream })
         const around = yield* converse(provider, said, tools, { stream })
         assert.deepStrictEqual([around.text, around.steps, around.ids], [direct.text, direct.steps, direct.ids])
         assert.strictEqual(around.text, "42")
       }
-    }))
+    })
+  )
 
   it.effect("a model there and back runs toolkits", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const inner = yield* LanguageModel.LanguageModel
       const model = yield* ToLanguageModel.make(FromLanguageModel.make(inner, { provider: "p", model: "m" }))
       const response = yield* model.generateText({ prompt: "double 4", toolkit })
-      assert.deepStrictEqual(response.toolResults.map(({ result }) => result), [8])
+      assert.deepStrictEqual(
+        response.toolResults.map(({ result }) => result),
+        [8]
+      )
       const streamed = yield* Stream.runCollect(model.streamText({ prompt: "double 4", toolkit }))
       assert.strictEqual(streamed.find((part) => part.type === "tool-result")?.result, 8)
     }).pipe(
       Effect.provide(handlers),
-      Effect.provide(scripted(
-        Scripted.complete({ toolCalls: [{ name: "double", params: { n: 4 } }] }),
-        Scripted.complete({ toolCalls: [{ name: "double", params: { n: 4 } }] })
-      ))
-    ))
+      Effect.provide(
+        scripted(
+          Scripted.complete({ toolCalls: [{ name: "double", params: { n: 4 } }] }),
+          Scripted.complete({ toolCalls: [{ name: "double", params: { n: 4 } }] })
+        )
+      )
+    )
+  )
 })

@@ -24,18 +24,17 @@ describe("Extras of a request", () => {
   })
 
   it("what is no object stays, for the API to name it", () => {
-    assert.deepStrictEqual(Exchange.splitExtras({ model: "m", extra_body: "x", extra_headers: [1], extra_query: undefined }), {
-      body: { model: "m", extra_body: "x", extra_headers: [1] },
-      headers: undefined,
-      query: undefined
-    })
+    assert.deepStrictEqual(
+      Exchange.splitExtras({ model: "m", extra_body: "x", extra_headers: [1], extra_query: undefined }),
+      { body: { model: "m", extra_body: "x", extra_headers: [1] }, headers: undefined, query: undefined }
+    )
   })
 
   it("__proto__ is data", () => {
-    const { body } = Exchange.splitExtras({ extra_body: JSON.parse("{\"__proto__\":{\"polluted\":true},\"a\":1}") })
+    const { body } = Exchange.splitExtras({ extra_body: JSON.parse('{"__proto__":{"polluted":true},"a":1}') })
     assert.notProperty({}, "polluted")
     assert.strictEqual(Object.getPrototypeOf(body), Object.prototype)
-    assert.strictEqual(JSON.stringify(body), "{\"__proto__\":{\"polluted\":true},\"a\":1}")
+    assert.strictEqual(JSON.stringify(body), '{"__proto__":{"polluted":true},"a":1}')
     const bare = Object.assign(Object.create(null), { a: 1 })
     assert.deepStrictEqual(Exchange.splitExtras({ extra_body: bare }).body, { a: 1 })
   })

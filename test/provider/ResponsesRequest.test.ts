@@ -52,7 +52,11 @@ describe("the request", () => {
     assert.deepStrictEqual(
       prepare(
         {
-          messages: [Prompt.systemMessage({ content: "Be brief." }), Prompt.systemMessage({ content: "Be kind." }), user("hi")],
+          messages: [
+            Prompt.systemMessage({ content: "Be brief." }),
+            Prompt.systemMessage({ content: "Be kind." }),
+            user("hi")
+          ],
           tools: [terminal],
           responseFormat: { type: "json", name: "answer", schema },
           stream: true,
@@ -66,13 +70,15 @@ describe("the request", () => {
         model: "gpt-5.1",
         instructions: "Be brief.\n\nBe kind.",
         input: [{ role: "user", content: "hi" }],
-        tools: [{
-          type: "function",
-          name: "terminal",
-          description: "Runs a command",
-          strict: false,
-          parameters: terminal.parameters
-        }],
+        tools: [
+          {
+            type: "function",
+            name: "terminal",
+            description: "Runs a command",
+            strict: false,
+            parameters: terminal.parameters
+          }
+        ],
         tool_choice: "auto",
         parallel_tool_calls: true,
         store: false,
@@ -160,9 +166,9 @@ describe("input", () => {
       [
         { role: "user", content: "run" },
         { role: "assistant", content: "Running." },
-        { type: "function_call", id: "fc_1", call_id: "call_1", name: "terminal", arguments: "{\"a\":2,\"b\":1}" },
+        { type: "function_call", id: "fc_1", call_id: "call_1", name: "terminal", arguments: '{"a":2,"b":1}' },
         { type: "function_call", id: "fc_2", call_id: "call_2", name: "terminal", arguments: "{}" },
-        { type: "function_call_output", call_id: "call_1", output: "{\"ok\":true}" },
+        { type: "function_call_output", call_id: "call_1", output: '{"ok":true}' },
         { type: "function_call_output", call_id: "call_2", output: "no" },
         { role: "developer", content: "later" }
       ]
@@ -170,17 +176,27 @@ describe("input", () => {
   })
 
   it("a call of another protocol gets an item id, the same each time", () => {
-    const ids = () => inputOf([Prompt.assistantMessage({ content: [toolCall("toolu_1", {})] })]).map((item) => item["id"])
+    const ids = () =>
+      inputOf([Prompt.assistantMessage({ content: [toolCall("toolu_1", {})] })]).map((item) => item["id"])
     assert.match(String(ids()[0]), /^fc_[0-9a-f]{32}$/)
     assert.deepStrictEqual(ids(), ids())
   })
 
   it("encrypted reasoning goes back once and without its id, message items exactly", () => {
-    const thought = Prompt.reasoningPart({ text: "a\n\nb", options: own({ id: "rs_1", encrypted_content: "e1", summary: ["a", "b"] }) })
-    const spoken = Prompt.textPart({ text: "Hi", options: own({ id: "msg_1", phase: "final_answer", status: "completed" }) })
+    const thought = Prompt.reasoningPart({
+      text: "a\n\nb",
+      options: own({ id: "rs_1", encrypted_content: "e1", summary: ["a", "b"] })
+    })
+    const spoken = Prompt.textPart({
+      text: "Hi",
+      options: own({ id: "msg_1", phase: "final_answer", status: "completed" })
+    })
     const reasoning = {
       type: "reasoning",
-      summary: [{ type: "summary_text", text: "a" }, { type: "summary_text", text: "b" }],
+      summary: [
+        { type: "summary_text", text: "a" },
+        { type: "summary_text", text: "b" }
+      ],
       encrypted_content: "e1"
     }
     const message = {

@@ -27,7 +27,9 @@ const plain = (parts: ReadonlyArray<ContentPart>) =>
   parts.map((part) =>
     part.type === "tool-call"
       ? [part.id, part.name, part.params, part.metadata]
-      : part.type === "file" ? [part.type] : [part.type, part.text, part.metadata]
+      : part.type === "file"
+        ? [part.type]
+        : [part.type, part.text, part.metadata]
   )
 
 const decode = (raw: unknown) => {
@@ -39,7 +41,10 @@ const decode = (raw: unknown) => {
 const reasoning = {
   type: "reasoning",
   id: "rs_1",
-  summary: [{ type: "summary_text", text: "First." }, { type: "summary_text", text: "Second." }],
+  summary: [
+    { type: "summary_text", text: "First." },
+    { type: "summary_text", text: "Second." }
+  ],
   encrypted_content: "enc"
 }
 const message = {
@@ -55,7 +60,7 @@ const callItem = {
   id: "fc_1",
   call_id: "call_1",
   name: "terminal",
-  arguments: "{\"command\":\"ls\"}",
+  arguments: '{"command":"ls"}',
   status: "completed"
 }
 const usage = {
@@ -64,10 +69,21 @@ const usage = {
   output_tokens: 20,
   output_tokens_details: { reasoning_tokens: 5 }
 }
-const response = (more: Fields = {}) => ({ id: "resp_1", model: "gpt-5", status: "completed", output: [reasoning, message, callItem], usage, ...more })
+const response = (more: Fields = {}) => ({
+  id: "resp_1",
+  model: "gpt-5",
+  status: "completed",
+  output: [reasoning, message, callItem],
+  usage,
+  ...more
+})
 
 const expected = [
-  ["reasoning", "First.\n\nSecond.", { codex_responses: { id: "rs_1", encrypted_content: "enc", summary: ["First.", "Second."] } }],
+  [
+    "reasoning",
+    "First.\n\nSecond.",
+    { codex_responses: { id: "rs_1", encrypted_content: "enc", summary: ["First.", "Second."] } }
+  ],
   ["text", "Hello there", { codex_responses: { id: "msg_1", status: "completed", phase: "commentary" } }],
   ["call_1", "terminal", { command: "ls" }, { codex_responses: { id: "fc_1" } }]
 ]
@@ -84,8 +100,8 @@ const events = (last: Fields): ReadonlyArray<Fields> => [
   { type: "response.output_text.delta", output_index: 1, content_index: 0, delta: "there" },
   { type: "response.output_item.done", output_index: 1, item: message },
   { type: "response.output_item.added", output_index: 2, item: { ...callItem, arguments: "" } },
-  { type: "response.function_call_arguments.delta", output_index: 2, delta: "{\"command\":" },
-  { type: "response.function_call_arguments.delta", output_index: 2, delta: "\"ls\"}" },
+  { type: "response.function_call_arguments.delta", output_index: 2, delta: '{"command":' },
+  { type: "response.function_call_arguments.delta", output_index: 2, delta: '"ls"}' },
   { type: "response.output_item.done", output_index: 2, item: callItem },
   { type: "response.completed", response: last }
 ]
@@ -106,8 +122,14 @@ describe("a body", () => {
     assert.strictEqual(reason({ output: [message], status: "incomplete" }), "pause")
     assert.strictEqual(reason({ output: [{ ...message, status: "in_progress" }] }), "pause")
     assert.strictEqual(reason({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }), "length")
-    assert.strictEqual(reason({ output: [message], incomplete_details: { reason: "content_filter" } }), "content-filter")
-    assert.strictEqual(reason({ output: [{ type: "message", content: [{ type: "refusal", refusal: "No." }] }] }), "content-filter")
+    assert.strictEqual(
+      reason({ output: [message], incomplete_details: { reason: "content_filter" } }),
+      "content-filter"
+    )
+    assert.strictEqual(
+      reason({ output: [{ type: "message", content: [{ type: "refusal", refusal: "No." }] }] }),
+      "content-filter"
+    )
   })
 
   it("output_text stands in for an empty output", () => {
@@ -128,12 +150,22 @@ describe("a body", () => {
         tag("<html></html>"),
         tag(undefined)
       ],
-      ["InternalProviderError", "InternalProviderError", "InvalidResponseError", "InvalidResponseError", "InvalidResponseError", "InvalidResponseError"]
+      [
+        "InternalProviderError",
+        "InternalProviderError",
+        "InvalidResponseError",
+        "InvalidResponseError",
+        "InvalidResponseError",
+        "InvalidResponseError"
+      ]
     )
   })
 
   it("a call without an id gets one, the same each time", () => {
-    const id = () => decode(response({ output: [{ ...callItem, call_id: undefined }] })).parts.map((part) => part.type === "tool-call" ? part.id : "")
+    const id = () =>
+      decode(response({ output: [{ ...callItem, call_id: undefined }] })).parts.map((part) =>
+        part.type === "tool-call" ? part.id : ""
+      )
     assert.match(id()[0] ?? "", /^call_[0-9a-f]{24}$/)
     assert.deepStrictEqual(id(), id())
   })
@@ -154,7 +186,7 @@ describe("a stream", () => {
   it("pieces come as they are", () => {
     const { seen } = run(events(response()))
     assert.deepStrictEqual(
-      seen.map((part) => "delta" in part ? `${part.type} ${part.delta}` : part.type),
+      seen.map((part) => ("delta" in part ? `${part.type} ${part.delta}` : part.type)),
       [
         "response-metadata",
         "reasoning-start",
@@ -168,8 +200,8 @@ describe("a stream", () => {
         "text-delta there",
         "text-end",
         "tool-params-start",
-        "tool-params-delta {\"command\":",
-        "tool-params-delta \"ls\"}",
+        'tool-params-delta {"command":',
+        'tool-params-delta "ls"}',
         "tool-params-end",
         "tool-call",
         "finish"
@@ -189,7 +221,10 @@ describe("a stream", () => {
     ])
     assert.deepStrictEqual(plain(streamed.parts), [["text", "Hi", {}]])
     assert.strictEqual(streamed.finishReason, "stop")
-    assert.deepStrictEqual(plain(decode(streamed.machine.body(streamed.parts)).parts).map((part) => part[1]), ["Hi"])
+    assert.deepStrictEqual(
+      plain(decode(streamed.machine.body(streamed.parts)).parts).map((part) => part[1]),
+      ["Hi"]
+    )
   })
 
   it("shows reasoning once where a server sends it twice", () => {
@@ -199,19 +234,22 @@ describe("a stream", () => {
       { type: "response.output_item.done", output_index: 1, item: message },
       { type: "response.completed", response: response({ output: [] }) }
     ])
-    assert.deepStrictEqual(streamed.parts.map((part) => "text" in part ? part.text : ""), ["own", "Hello there"])
+    assert.deepStrictEqual(
+      streamed.parts.map((part) => ("text" in part ? part.text : "")),
+      ["own", "Hello there"]
+    )
   })
 
   it("that the limit cut has its call as far as it came", () => {
     const streamed = run([
       { type: "response.output_item.added", output_index: 0, item: { ...callItem, arguments: "" } },
-      { type: "response.function_call_arguments.delta", output_index: 0, delta: "{\"command\":\"l" },
+      { type: "response.function_call_arguments.delta", output_index: 0, delta: '{"command":"l' },
       {
         type: "response.incomplete",
         response: response({ output: [], status: "incomplete", incomplete_details: { reason: "max_output_tokens" } })
       }
     ])
-    assert.deepStrictEqual(plain(streamed.parts), [["call_1", "terminal", "{\"command\":\"l", {}]])
+    assert.deepStrictEqual(plain(streamed.parts), [["call_1", "terminal", '{"command":"l', {}]])
     assert.strictEqual(streamed.finishReason, "length")
   })
 
@@ -221,7 +259,10 @@ describe("a stream", () => {
     assert(created !== undefined)
     assert.deepStrictEqual(
       [
-        tag(created, { type: "response.failed", response: { status: "failed", error: { code: "rate_limit_exceeded", message: "x" } } }),
+        tag(created, {
+          type: "response.failed",
+          response: { status: "failed", error: { code: "rate_limit_exceeded", message: "x" } }
+        }),
         tag(created, { type: "error", code: "context_length_exceeded", message: "x" }),
         tag({ error: { message: "bare" } }),
         tag(created),

@@ -21,7 +21,12 @@ const openAi = (status: number, body: unknown, headers: Record<string, string> =
 
 const anthropic = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
   reasonOf(
-    Anthropic.APIError.generate(status, { type: "error", error: { type, message }, request_id: "req_a" }, undefined, new Headers(headers))
+    Anthropic.APIError.generate(
+      status,
+      { type: "error", error: { type, message }, request_id: "req_a" },
+      undefined,
+      new Headers(headers)
+    )
   )
 
 const error = (message: string, more: Record<string, unknown> = {}) => ({ error: { message, ...more } })
@@ -34,13 +39,31 @@ describe("by status", () => {
     ["payment that will pass", 402, error("Usage limit reached, try again in 5 minutes"), "RateLimitError", true],
     ["forbidden", 403, error("not allowed"), "AuthenticationError", false],
     ["forbidden by a spent key", 403, error("Key limit exceeded"), "QuotaExhaustedError", false],
-    ["not found", 404, error("The model `x` does not exist", { code: "model_not_found" }), "InvalidRequestError", false],
+    [
+      "not found",
+      404,
+      error("The model `x` does not exist", { code: "model_not_found" }),
+      "InvalidRequestError",
+      false
+    ],
     ["timeout at the server", 408, error("timeout"), "InternalProviderError", true],
     ["too large", 413, error("too large"), "InvalidRequestError", false],
     ["unprocessable", 422, { detail: "field required" }, "InvalidRequestError", false],
     ["rate limit", 429, error("slow down"), "RateLimitError", true],
-    ["spent quota under a rate limit's status", 429, error("You exceeded your current quota", { code: "insufficient_quota" }), "QuotaExhaustedError", false],
-    ["no credits under a rate limit's status", 429, error("you can only afford 10 tokens"), "QuotaExhaustedError", false],
+    [
+      "spent quota under a rate limit's status",
+      429,
+      error("You exceeded your current quota", { code: "insufficient_quota" }),
+      "QuotaExhaustedError",
+      false
+    ],
+    [
+      "no credits under a rate limit's status",
+      429,
+      error("you can only afford 10 tokens"),
+      "QuotaExhaustedError",
+      false
+    ],
     ["content filter", 400, error("blocked", { code: "content_filter" }), "ContentPolicyError", false],
     ["content policy in words", 400, error("violates our content policy"), "ContentPolicyError", false],
     ["server error", 500, error("boom"), "InternalProviderError", true],
@@ -75,36 +98,40 @@ describe("by status", () => {
       return reason._tag === "AuthenticationError" ? reason.kind : reason._tag
     }
     assert.deepStrictEqual(
-      ["Incorrect API key provided", "token expired", "You didn't provide an API key", "No auth credentials found"].map(kind),
+      ["Incorrect API key provided", "token expired", "You didn't provide an API key", "No auth credentials found"].map(
+        kind
+      ),
       ["InvalidKey", "ExpiredKey", "MissingKey", "MissingKey"]
     )
   })
 
   it("the text of a provider behind OpenRouter is shown", () => {
-    const reason = openAi(400, error("Provider returned error", { code: 400, metadata: { raw: "context length exceeded" } }))
+    const reason = openAi(
+      400,
+      error("Provider returned error", { code: 400, metadata: { raw: "context length exceeded" } })
+    )
     assert.include(reason.message, "Provider returned error: context length exceeded")
   })
 
   it("HTML is one line", () => {
-    assert.include(openAi(503, "<html>\n<head><title>503 Busy</title></head></html>").message, "HTML page \"503 Busy\"")
+    assert.include(openAi(503, "<html>\n<head><title>503 Busy</title></head></html>").message, 'HTML page "503 Busy"')
   })
 })
 
 describe("what is kept", () => {
   it("request id, code and type of both SDKs", () => {
-    assert.deepInclude(openAiMetadata(openAi(400, error("x", { code: "c", type: "t", param: "p" }), { "x-request-id": "r" })), {
-      status: 400,
-      requestId: "r",
-      code: "c",
-      type: "t",
-      param: "p"
-    })
+    assert.deepInclude(
+      openAiMetadata(openAi(400, error("x", { code: "c", type: "t", param: "p" }), { "x-request-id": "r" })),
+      { status: 400, requestId: "r", code: "c", type: "t", param: "p" }
+    )
     assert.deepInclude(openAiMetadata(anthropic(529, "overloaded_error", "Overloaded")), {
       status: 529,
       requestId: "req_a",
       type: "overloaded_error"
     })
-    assert.deepInclude(openAiMetadata(anthropic(400, "invalid_request_error", "x", { "request-id": "req_h" })), { requestId: "req_h" })
+    assert.deepInclude(openAiMetadata(anthropic(400, "invalid_request_error", "x", { "request-id": "req_h" })), {
+      requestId: "req_h"
+    })
   })
 
   it("no credentials", () => {
@@ -120,7 +147,7 @@ describe("what is kept", () => {
   })
 
   it("a key with a line break in it is not repeated", () => {
-    const reason = reasonOf(new TypeError("Headers.append: \"Bearer sk-s3cret\n\" is an invalid header value."))
+    const reason = reasonOf(new TypeError('Headers.append: "Bearer sk-s3cret\n" is an invalid header value.'))
     assert.strictEqual(reason._tag, "InvalidRequestError")
     assert.notInclude(JSON.stringify(reason), "s3cret")
   })
@@ -143,12 +170,14 @@ describe("what is kept", () => {
   })
 })
 
-const openAiMetadata = (reason: AiError.AiErrorReason) => "metadata" in reason ? reason.metadata : {}
+const openAiMetadata = (reason: AiError.AiErrorReason) => ("metadata" in reason ? reason.metadata : {})
 
 describe("when to come back", () => {
   const wait = (headers: Record<string, string>) => {
     const reason = openAi(429, error("slow"), headers)
-    return reason._tag === "RateLimitError" && reason.retryAfter !== undefined ? Duration.toMillis(reason.retryAfter) : undefined
+    return reason._tag === "RateLimitError" && reason.retryAfter !== undefined
+      ? Duration.toMillis(reason.retryAfter)
+      : undefined
   }
 
   it("in milliseconds, seconds, or by a date of the server's clock", () => {
@@ -213,7 +242,8 @@ describe("connections", () => {
 })
 
 describe("error objects inside an answer", () => {
-  const tags = (...bodies: ReadonlyArray<unknown>) => bodies.map((body) => SdkError.fromBody({ ...context, body }).reason._tag)
+  const tags = (...bodies: ReadonlyArray<unknown>) =>
+    bodies.map((body) => SdkError.fromBody({ ...context, body }).reason._tag)
 
   it("are told apart by a status for a code, else by code, type and words", () => {
     assert.deepStrictEqual(

@@ -4,7 +4,10 @@ import * as ThinkTags from "../../src/provider/ThinkTags.ts"
 const split = (pieces: ReadonlyArray<string>) => {
   let text = ""
   let reasoning = ""
-  const tags = ThinkTags.make({ text: (piece) => void (text += piece), reasoning: (piece) => void (reasoning += piece) })
+  const tags = ThinkTags.make({
+    text: (piece) => void (text += piece),
+    reasoning: (piece) => void (reasoning += piece)
+  })
   for (const piece of pieces) tags.read(piece)
   tags.end()
   return [text, reasoning]
@@ -14,9 +17,19 @@ const cases: ReadonlyArray<readonly [name: string, input: string, text: string, 
   ["no tags", "just <b>text</b> a < b", "just <b>text</b> a < b", ""],
   ["a block before the answer", "<think>x</think>hi", "hi", "x"],
   ["white space after a block is dropped", "<think>\nx\n</think>\n\nhi", "hi", "\nx\n"],
-  ["every name, in any case", "<THINKING>a</Thinking><thought>b</thought>\n<reasoning>c</reasoning><REASONING_SCRATCHPAD>d</REASONING_SCRATCHPAD>ok", "ok", "abcd"],
+  [
+    "every name, in any case",
+    "<THINKING>a</Thinking><thought>b</thought>\n<reasoning>c</reasoning><REASONING_SCRATCHPAD>d</REASONING_SCRATCHPAD>ok",
+    "ok",
+    "abcd"
+  ],
   ["a block that never ends is reasoning to the end", "<think>abc", "", "abc"],
-  ["a tag in the middle of a line is prose", "Use <think> in prose mid-line text", "Use <think> in prose mid-line text", ""],
+  [
+    "a tag in the middle of a line is prose",
+    "Use <think> in prose mid-line text",
+    "Use <think> in prose mid-line text",
+    ""
+  ],
   ["a tag at the beginning of a later line counts", "hello\n  <think>x</think>\nworld", "hello\n  world", "x"],
   ["a closing tag without a block, at the beginning", "</think>hi", "hi", ""],
   ["a closing tag in prose stays", "the </think> tag", "the </think> tag", ""],
@@ -34,7 +47,9 @@ describe("ThinkTags", () => {
   for (const [name, input, text, reasoning] of cases) {
     it(`${name}, wherever it is cut`, () => {
       for (let size = 1; size <= input.length; size++) {
-        const pieces = Array.from({ length: Math.ceil(input.length / size) }, (_, i) => input.slice(i * size, (i + 1) * size))
+        const pieces = Array.from({ length: Math.ceil(input.length / size) }, (_, i) =>
+          input.slice(i * size, (i + 1) * size)
+        )
         assert.deepStrictEqual(split(pieces), [text, reasoning], JSON.stringify(pieces))
       }
     })

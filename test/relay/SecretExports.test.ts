@@ -41,22 +41,32 @@ mode = "observe_only"
 `
 
 const read = (directory: string): string =>
-  existsSync(directory) ? readdirSync(directory).map((name) => readFileSync(join(directory, name), "utf8")).join("\n") : ""
+  existsSync(directory)
+    ? readdirSync(directory)
+        .map((name) => readFileSync(join(directory, name), "utf8"))
+        .join("\n")
+    : ""
 
 describe("the exports of NeMo Relay", () => {
-  for (const [way, more] of [["told of calls", ""], ["executing them", managed]] as const) {
+  for (const [way, more] of [
+    ["told of calls", ""],
+    ["executing them", managed]
+  ] as const) {
     it.live(`hold no value that the program holds: ${way}`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { at, hermes, leaks, put, search, searchFiles } = yield* user({
           settings: ["plugins:", "  enabled: [observability/nemo_relay]"],
           turnOf: ({ messages }) =>
             messages.some(({ role }) => role === "tool")
               ? { thought: everything, text: `Here it is.\n${everything}` }
               : {
-                thought: everything,
-                text: everything,
-                calls: [call("c1", "read_file", { path: "planted/all.txt" }), call("c2", "terminal", { command: `cat <<'END'\n${everything}\nEND\nexit 3` })]
-              }
+                  thought: everything,
+                  text: everything,
+                  calls: [
+                    call("c1", "read_file", { path: "planted/all.txt" }),
+                    call("c2", "terminal", { command: `cat <<'END'\n${everything}\nEND\nexit 3` })
+                  ]
+                }
         })
         put("planted/all.txt", everything)
         const toml = put("plugins.toml", exporters(at("native")) + more)
@@ -70,7 +80,11 @@ describe("the exports of NeMo Relay", () => {
         assert.include(stdout, "Here it is.")
         // The prompt is typed: what the program does not hold stays as typed in the session alone.
         searchFiles()
-        assert.deepStrictEqual(leaks().filter((leak) => !/state\.db\S*: .*, not held/.test(leak)), [])
-      }))
+        assert.deepStrictEqual(
+          leaks().filter((leak) => !/state\.db\S*: .*, not held/.test(leak)),
+          []
+        )
+      })
+    )
   }
 })

@@ -39,10 +39,10 @@ const openRouterBody = {
 
 type Settings = Catalogue.Options["settings"]
 
-const settings = (model: Partial<Settings["model"]> = {}, customProviders: Settings["customProviders"] = []): Settings => ({
-  model: { provider: "auto", streaming: true, ...model },
-  customProviders
-})
+const settings = (
+  model: Partial<Settings["model"]> = {},
+  customProviders: Settings["customProviders"] = []
+): Settings => ({ model: { provider: "auto", streaming: true, ...model }, customProviders })
 
 const make = (options: Partial<Catalogue.Options> = {}) =>
   Catalogue.make({
@@ -58,36 +58,61 @@ const scratch = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirecto
 
 describe("Catalogue", () => {
   it.live("a server that answers with another's address takes no key there", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const other = yield* HttpServer.make((_, response) => HttpServer.json(response, 200, { data: [] }))
-      const server = yield* HttpServer.make(({ url }, response) => response.writeHead(307, { location: `${other.url}${url}` }).end())
+      const server = yield* HttpServer.make(({ url }, response) =>
+        response.writeHead(307, { location: `${other.url}${url}` }).end()
+      )
       const { get, post } = yield* ModelLists.lazy
-      const window = make({ get, post }).window({ ...route("custom", "m", `${server.url}/v1`), apiKey: Redacted.make("planted-key") })
+      const window = make({ get, post }).window({
+        ...route("custom", "m", `${server.url}/v1`),
+        apiKey: Redacted.make("planted-key")
+      })
       assert.strictEqual((yield* window).source, "default")
       assert.isTrue(server.requests.some(({ headers }) => headers.authorization === "Bearer planted-key"))
       assert.notInclude(JSON.stringify(other.requests.map(({ body, headers, url }) => [body, headers, url])), "planted")
-    }))
+    })
+  )
 
   it.effect("options of the main model are for its route, not for a model of the same name elsewhere", () =>
-    Effect.gen(function*() {
-      const local = { provider: "custom", default: "a/b", baseUrl: "https://mine.example/v1/?tenant=a", contextLength: 9_000, ollamaNumCtx: 9_000 }
+    Effect.gen(function* () {
+      const local = {
+        provider: "custom",
+        default: "a/b",
+        baseUrl: "https://mine.example/v1/?tenant=a",
+        contextLength: 9_000,
+        ollamaNumCtx: 9_000
+      }
       const { extraBody, window } = make({ settings: settings(local) })
       const main = route("custom", "a/b", "https://mine.example/v1")
       assert.deepStrictEqual(yield* window(main), { tokens: 9_000, source: "config" })
       assert.deepStrictEqual(yield* extraBody(main), { options: { num_ctx: 9_000 } })
-      for (const other of [route("openrouter", "a/b", "https://openrouter.ai/api/v1"), route("custom", "a/b", "https://other.example/v1")]) {
+      for (const other of [
+        route("openrouter", "a/b", "https://openrouter.ai/api/v1"),
+        route("custom", "a/b", "https://other.example/v1")
+      ]) {
         assert.strictEqual((yield* window(other)).source, "default")
         assert.isUndefined(yield* extraBody(other))
       }
       const named = make({ settings: settings({ provider: "lab", default: "m", contextLength: 9_000 }) })
-      assert.deepStrictEqual(yield* named.window(route("custom:lab", "m", "https://lab.example/v1")), { tokens: 9_000, source: "config" })
-    }))
+      assert.deepStrictEqual(yield* named.window(route("custom:lab", "m", "https://lab.example/v1")), {
+        tokens: 9_000,
+        source: "config"
+      })
+    })
+  )
 
   it.effect("the window comes from the user, then refusals, then who serves it, then the table, then the default", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const own = make({ settings: settings({ default: "claude-opus-4.6", contextLength: 90_000 }) })
-      assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-opus-4.6")), { tokens: 90_000, source: "config" })
-      assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-haiku-4-5")), { tokens: 200_000, source: "table" })
+      assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-opus-4.6")), {
+        tokens: 90_000,
+        source: "config"
+      })
+      assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-haiku-4-5")), {
+        tokens: 200_000,
+        source: "table"
+      })
 
       const windows = ContextWindow.makeInMemory()
       const learnt = make({ windows, lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })
@@ -99,19 +124,23 @@ describe("Catalogue", () => {
         tokens: 128_000,
         source: "default"
       })
-    }))
+    })
+  )
 
   it.effect("a named endpoint says what its models hold", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const catalogue = make({
-        settings: settings({}, [{ name: "Mine", baseUrl: "https://mine.example/v1", models: { "m-1": { contextLength: 77_777 } } }])
+        settings: settings({}, [
+          { name: "Mine", baseUrl: "https://mine.example/v1", models: { "m-1": { contextLength: 77_777 } } }
+        ])
       })
       const window = yield* catalogue.window(route("custom:mine", "m-1", "https://mine.example/v1"))
       assert.strictEqual(window.tokens, 77_777)
-    }))
+    })
+  )
 
   it.effect("facts and price of a listed model are the list's, exactly", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const catalogue = make({ lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })
       const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
       const facts = yield* catalogue.facts(opus)
@@ -121,60 +150,80 @@ describe("Catalogue", () => {
       assert.include(cost.notes[0], "estimate")
       const auto = yield* catalogue.cost(route("openrouter", "openrouter/auto"), { ...Usage.zero, inputTokens: 5 })
       assert.strictEqual(auto.status, "unknown")
-    }))
+    })
+  )
 
   it.effect("o3 costs what it has cost since June 2025, without a list", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const o3 = route("openai", "o3", "https://api.openai.com/v1")
       const million = (what: "inputTokens" | "outputTokens" | "cacheReadTokens") =>
-        Effect.map(make().cost(o3, { ...Usage.zero, [what]: 1_000_000, requestCount: 1 }), ({ amount }) => amount === undefined ? "unknown" : BigDecimal.format(amount))
-      assert.deepStrictEqual([yield* million("inputTokens"), yield* million("outputTokens"), yield* million("cacheReadTokens")], ["2", "8", "0.5"])
-    }))
+        Effect.map(make().cost(o3, { ...Usage.zero, [what]: 1_000_000, requestCount: 1 }), ({ amount }) =>
+          amount === undefined ? "unknown" : BigDecimal.format(amount)
+        )
+      assert.deepStrictEqual(
+        [yield* million("inputTokens"), yield* million("outputTokens"), yield* million("cacheReadTokens")],
+        ["2", "8", "0.5"]
+      )
+    })
+  )
 
   it.effect("a model that nobody describes is noticed once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const catalogue = make()
       const unknown = route("custom", "nobody-1", "https://x.example/v1")
-      assert.include(yield* catalogue.notice(unknown), 'Context size of "nobody-1" is unknown; assuming 128,000 tokens. Set model.context_length')
+      assert.include(
+        yield* catalogue.notice(unknown),
+        'Context size of "nobody-1" is unknown; assuming 128,000 tokens. Set model.context_length'
+      )
       assert.isUndefined(yield* catalogue.notice(unknown))
       assert.isUndefined(yield* catalogue.notice(route("anthropic", "claude-opus-4.6")))
-    }))
+    })
+  )
 
-  it.effect("a call waits a second at most for a silent endpoint, the next ones not at all, and the tables stand in", () =>
-    Effect.gen(function*() {
-      let asked = 0
-      const never = () => Effect.suspend(() => (asked++, Effect.never))
-      for (const baseUrl of ["http://127.0.0.1:9/v1", "https://models.example/v1"]) {
-        asked = 0
-        const silent = make({ get: never, post: never, lists: { at: never } })
-        const at = route("custom", "gpt-4o", baseUrl)
-        const first = yield* Effect.forkChild(Effect.all([silent.known(at), silent.extraBody(at)], { concurrency: 2 }), { startImmediately: true })
-        yield* TestClock.adjust("1 second")
-        const [known, body] = yield* Fiber.join(first)
-        assert.deepStrictEqual(known.window, { tokens: 128_000, source: "table" })
-        assert.isUndefined(body)
-        // Nothing moves the clock: whoever waits now waits for ever.
-        assert.deepStrictEqual((yield* silent.known(route("custom", "gpt-4o", baseUrl))).window, known.window)
-        assert.isUndefined(yield* silent.extraBody(at))
-        assert.strictEqual(asked, 1)
-      }
-    }))
+  it.effect(
+    "a call waits a second at most for a silent endpoint, the next ones not at all, and the tables stand in",
+    () =>
+      Effect.gen(function* () {
+        let asked = 0
+        const never = () => Effect.suspend(() => (asked++, Effect.never))
+        for (const baseUrl of ["http://127.0.0.1:9/v1", "https://models.example/v1"]) {
+          asked = 0
+          const silent = make({ get: never, post: never, lists: { at: never } })
+          const at = route("custom", "gpt-4o", baseUrl)
+          const first = yield* Effect.forkChild(
+            Effect.all([silent.known(at), silent.extraBody(at)], { concurrency: 2 }),
+            { startImmediately: true }
+          )
+          yield* TestClock.adjust("1 second")
+          const [known, body] = yield* Fiber.join(first)
+          assert.deepStrictEqual(known.window, { tokens: 128_000, source: "table" })
+          assert.isUndefined(body)
+          // Nothing moves the clock: whoever waits now waits for ever.
+          assert.deepStrictEqual((yield* silent.known(route("custom", "gpt-4o", baseUrl))).window, known.window)
+          assert.isUndefined(yield* silent.extraBody(at))
+          assert.strictEqual(asked, 1)
+        }
+      })
+  )
 
   it.effect("an endpoint that answers late is heeded from then on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let asked = 0
       const listed = Effect.succeed(ModelLists.readList({ data: [{ id: "m", context_length: 50_000 }] }))
-      const catalogue = make({ lists: { at: () => Effect.suspend(() => asked++ === 0 ? Effect.delay(listed, "3 seconds") : listed) } })
+      const catalogue = make({
+        lists: { at: () => Effect.suspend(() => (asked++ === 0 ? Effect.delay(listed, "3 seconds") : listed)) }
+      })
       const at = route("custom", "m", "https://models.example/v1")
       const first = yield* Effect.forkChild(catalogue.known(at), { startImmediately: true })
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(first)).window.tokens, Catalogue.defaultWindow)
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual((yield* catalogue.known(at)).window, { tokens: 50_000, source: "endpoint" })
-    }))
+    })
+  )
 
   it.effect("what is known of a route is looked up again after five minutes, and a refusal counts at once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let asked = 0
       const lists = { at: () => Effect.sync(() => (asked++, ModelLists.readList(openRouterBody))) }
       const catalogue = make({ lists })
@@ -188,7 +237,8 @@ describe("Catalogue", () => {
       yield* TestClock.adjust("5 minutes")
       yield* catalogue.known(opus)
       assert.isAbove(asked, once)
-    }))
+    })
+  )
 
   it("the longest part of the id counts, and never the reverse", () => {
     assert.strictEqual(ModelTables.findFamily("gpt-4o-2024-11-20")?.window, 128_000)
@@ -218,7 +268,10 @@ describe("Catalogue", () => {
   it("local servers say what they were started with before what the model could hold", () => {
     assert.strictEqual(ModelLists.readLlamaCppWindow({ default_generation_settings: { n_ctx: 16_384 } }), 16_384)
     assert.strictEqual(
-      ModelLists.readOllamaWindow({ parameters: "stop x\nnum_ctx 8192", model_info: { "llama.context_length": 131_072 } }),
+      ModelLists.readOllamaWindow({
+        parameters: "stop x\nnum_ctx 8192",
+        model_info: { "llama.context_length": 131_072 }
+      }),
       8_192
     )
     assert.strictEqual(ModelLists.readOllamaWindow({ model_info: { "llama.context_length": 131_072 } }), 131_072)
@@ -227,7 +280,7 @@ describe("Catalogue", () => {
   })
 
   it.live("a local server is asked in its own ways, once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const server = yield* HttpServer.make(({ url }, response) =>
         url === "/api/show"
           ? HttpServer.json(response, 200, { model_info: { "qwen2.context_length": 40_960 } })
@@ -238,8 +291,12 @@ describe("Catalogue", () => {
       const local = route("ollama", "qwen2.5:7b", `${server.url}/v1`)
       assert.deepStrictEqual(yield* catalogue.window(local), { tokens: 40_960, source: "local" })
       yield* catalogue.window(local)
-      assert.deepStrictEqual(server.requests.map(({ url }) => url), ["/v1/props", "/api/show"])
-    }).pipe(Effect.provide(FetchHttpClient.layer)))
+      assert.deepStrictEqual(
+        server.requests.map(({ url }) => url),
+        ["/v1/props", "/api/show"]
+      )
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
 
   it("a window below the least is refused, unless the user named it", () => {
     const small = Catalogue.requireWindow(route("custom", "tiny", "http://x"), { tokens: 32_000, source: "endpoint" })
@@ -249,8 +306,12 @@ describe("Catalogue", () => {
 
   it("Ollama is told to hold what was found, and never more than the user allows", () => {
     assert.deepStrictEqual(ContextWindow.makeOllamaBody({}, 40_960), { options: { num_ctx: 40_960 } })
-    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ contextLength: 16_000 }, 40_960), { options: { num_ctx: 16_000 } })
-    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ ollamaNumCtx: 8_000 }, 40_960), { options: { num_ctx: 8_000 } })
+    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ contextLength: 16_000 }, 40_960), {
+      options: { num_ctx: 16_000 }
+    })
+    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ ollamaNumCtx: 8_000 }, 40_960), {
+      options: { num_ctx: 8_000 }
+    })
     assert.isUndefined(ContextWindow.makeOllamaBody({}, undefined))
   })
 })
@@ -268,7 +329,7 @@ describe("ModelLists", () => {
   const url = "https://openrouter.ai/api/v1"
 
   it.effect("a list is asked for once an hour, by all who want it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked, get } = counting({ body: openRouterBody })
       const home = yield* scratch
       const lists = yield* ModelLists.make(home, get)
@@ -280,10 +341,11 @@ describe("ModelLists", () => {
       yield* TestClock.adjust("61 minutes")
       yield* lists.at(url)
       assert.strictEqual(asked.length, 2)
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 
   it.effect("when nobody answers the last list counts, and the next try waits", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const answers: { body: unknown } = { body: openRouterBody }
       const { asked, get } = counting(answers)
       const lists = yield* ModelLists.make(yield* scratch, get)
@@ -296,10 +358,11 @@ describe("ModelLists", () => {
       yield* TestClock.adjust("5 minutes")
       yield* lists.at(url)
       assert.strictEqual(asked.length, 3)
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 
   it.effect("a list of this machine is not written down, and a broken file is no obstacle", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* scratch
       const { get } = counting({ body: openRouterBody })
@@ -310,16 +373,17 @@ describe("ModelLists", () => {
       yield* fs.writeFileString(`${home}/cache/models.json`, "{ broken")
       assert.strictEqual((yield* lists.at(url)).length, 2)
       assert.notInclude(yield* fs.readFileString(`${home}/cache/models.json`), "secret")
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 })
 
 describe("ContextWindow", () => {
   it.effect("what was confirmed is read again, beside what others wrote and people corrected", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* scratch
       const path = `${home}/${ContextWindow.fileName}`
-      yield* fs.writeFileString(path, "\"a@https://x/v1\": 40000\n\"b@https://x/v1\": many\n")
+      yield* fs.writeFileString(path, '"a@https://x/v1": 40000\n"b@https://x/v1": many\n')
       const windows = yield* ContextWindow.openFile(home)
       const a = route("custom", "a", "https://x/v1")
       const c = route("custom", "vendor/c:7b", "https://x/v1")
@@ -330,5 +394,6 @@ describe("ContextWindow", () => {
       assert.strictEqual(yield* again.get(c), 32_768)
       assert.strictEqual(yield* again.get(a), 40_000)
       assert.include(yield* fs.readFileString(path), "vendor/c:7b@https://x/v1: 32768")
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 })

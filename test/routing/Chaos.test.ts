@@ -1,7 +1,8 @@
-// Turns with tools over real HTTP, through the real providers, against a primary that fails in every way and a fallback that
-// answers. Waits are those of the product, on a clock that runs faster. Each turn has a router, and so a breaker, of its own:
-// none is spared by what another one met. What a tool did is counted in files. Which faults a turn meets follows from its
-// number; HERMES_TEST_SEED names other ones, HERMES_TEST_CHAOS_TURNS more turns (`npm run test:chaos`: 1,000 a protocol).
+// Turns with tools over real HTTP, through the real providers, against a primary that fails in every way and a fallback
+// that answers. Waits are those of the product, on a clock that runs faster. Each turn has a router, and so a breaker,
+// of its own: none is spared by what another one met. What a tool did is counted in files. Which faults a turn meets
+// follows from its number; HERMES_TEST_SEED names other ones, HERMES_TEST_CHAOS_TURNS more turns (`npm run test:chaos`:
+// 1,000 a protocol).
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -47,7 +48,14 @@ const chance = (text: string): number => {
   return ((hash ^ (hash >>> 16)) >>> 0) / 0x1_0000_0000
 }
 
-const fail = (fault: Fault, mode: Configurable, turn: WireTurn, streamed: boolean, response: ServerResponse, where: number): void => {
+const fail = (
+  fault: Fault,
+  mode: Configurable,
+  turn: WireTurn,
+  streamed: boolean,
+  response: ServerResponse,
+  where: number
+): void => {
   const body = JSON.stringify(protocols[mode].whole(turn))
   const half = body.slice(0, Math.ceil(body.length * where))
   switch (fault) {
@@ -66,7 +74,7 @@ const fail = (fault: Fault, mode: Configurable, turn: WireTurn, streamed: boolea
 }
 
 /** Announces and calls the tool once, then says the sentence; counts the faults that it played. */
-const model = Effect.fnUntraced(function*(mode: Configurable, isBroken: boolean) {
+const model = Effect.fnUntraced(function* (mode: Configurable, isBroken: boolean) {
   const asked = new Map<number, number>()
   const played = new Map<Fault, number>()
   const server = yield* HttpServer.make(({ body, url }, response) => {
@@ -107,60 +115,88 @@ const pairs: ReadonlyArray<readonly [Configurable, Configurable]> = [
 
 describe("chaos", () => {
   for (const [primary, fallback] of pairs) {
-    it.live(`${primary} in trouble, ${fallback} behind it: every answer is whole, and every tool ran once (seed ${seed})`, () =>
-      Effect.gen(function*() {
-        const broken = yield* model(primary, true)
-        const healthy = yield* model(fallback, false)
-        const notes = yield* temporaryDirectory
-        const toolkit = Toolkit.make(Note)
-        const handlers = toolkit.toLayer({
-          note: ({ turn }) => Effect.sync(() => (appendFileSync(join(notes, String(turn)), "taken\n"), `taken ${turn}`))
-        })
+    it.live(
+      `${primary} in trouble, ${fallback} behind it: every answer is whole, and every tool ran once (seed ${seed})`,
+      () =>
+        Effect.gen(function* () {
+          const broken = yield* model(primary, true)
+          const healthy = yield* model(fallback, false)
+          const notes = yield* temporaryDirectory
+          const toolkit = Toolkit.make(Note)
+          const handlers = toolkit.toLayer({
+            note: ({ turn }) =>
+              Effect.sync(() => (appendFileSync(join(notes, String(turn)), "taken\n"), `taken ${turn}`))
+          })
 
-        const play = Effect.fnUntraced(function*(turn: number) {
-          const layer = Agent.layer({ cwd: "/tmp", identity: "You are a test." }).pipe(Layer.provideMerge(Layer.mergeAll(
-            RoutedModelRouter.layer({
-              chain: [{ route: routeTo(primary, broken.url) }, { route: routeTo(fallback, healthy.url) }],
-              open: OpenRoute.open
-            }),
-            SessionStore.layerMemory,
-            ToolRegistry.layer([Toolset.make("t", toolkit, handlers)])
-          )))
-          let shown = ""
-          const onEvent = (events: ReadonlyArray<RunEvent>) =>
-            Effect.sync(() => {
-              for (const event of events) if (event._tag === "TextDelta") shown += event.text
-            })
-          // Streamed to a reader, streamed to nobody, and in one piece.
-          const { messages, result } = yield* Effect.gen(function*() {
-            const result = yield* Agent.run({ prompt: `turn ${turn}`, streaming: turn % 3 !== 2, readsText: turn % 3 === 0, onEvent })
-            return { result, messages: yield* (yield* SessionStore.SessionStore).messages(result.sessionId) }
-          }).pipe(Effect.provide(layer))
-          return {
-            exit: result.exit,
-            text: result.text,
-            shown,
-            stored: messages.map(({ content, role }) =>
-              `${role}: ${typeof content === "string" ? content : content.map((part) => part.type === "text" ? part.text : part.type).join("|")}`)
+          const play = Effect.fnUntraced(function* (turn: number) {
+            const layer = Agent.layer({ cwd: "/tmp", identity: "You are a test." }).pipe(
+              Layer.provideMerge(
+                Layer.mergeAll(
+                  RoutedModelRouter.layer({
+                    chain: [{ route: routeTo(primary, broken.url) }, { route: routeTo(fallback, healthy.url) }],
+                    open: OpenRoute.open
+                  }),
+                  SessionStore.layerMemory,
+                  ToolRegistry.layer([Toolset.make("t", toolkit, handlers)])
+                )
+              )
+            )
+            let shown = ""
+            const onEvent = (events: ReadonlyArray<RunEvent>) =>
+              Effect.sync(() => {
+                for (const event of events) if (event._tag === "TextDelta") shown += event.text
+              })
+            // Streamed to a reader, streamed to nobody, and in one piece.
+            const { messages, result } = yield* Effect.gen(function* () {
+              const result = yield* Agent.run({
+                prompt: `turn ${turn}`,
+                streaming: turn % 3 !== 2,
+                readsText: turn % 3 === 0,
+                onEvent
+              })
+              return { result, messages: yield* (yield* SessionStore.SessionStore).messages(result.sessionId) }
+            }).pipe(Effect.provide(layer))
+            return {
+              exit: result.exit,
+              text: result.text,
+              shown,
+              stored: messages.map(
+                ({ content, role }) =>
+                  `${role}: ${typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : part.type)).join("|")}`
+              )
+            }
+          })
+
+          const count = Math.ceil(turns / pairs.length)
+          const results = yield* Effect.forEach(
+            Array.from({ length: count }, (_, turn) => turn),
+            play,
+            { concurrency: side }
+          ).pipe(Effect.provideService(Clock.Clock, yield* FastClock.make(speed)))
+          for (const [turn, result] of results.entries()) {
+            assert.deepStrictEqual(
+              result,
+              {
+                exit: "text_response",
+                text: sentence,
+                shown: announcement + sentence,
+                stored: [
+                  `user: turn ${turn}`,
+                  `assistant: ${announcement}|tool-call`,
+                  "tool: tool-result",
+                  `assistant: ${sentence}`
+                ]
+              },
+              `turn ${turn}`
+            )
           }
-        })
-
-        const count = Math.ceil(turns / pairs.length)
-        const results = yield* Effect.forEach(Array.from({ length: count }, (_, turn) => turn), play, { concurrency: side }).pipe(
-          Effect.provideService(Clock.Clock, yield* FastClock.make(speed))
-        )
-        for (const [turn, result] of results.entries()) {
-          assert.deepStrictEqual(result, {
-            exit: "text_response",
-            text: sentence,
-            shown: announcement + sentence,
-            stored: [`user: turn ${turn}`, `assistant: ${announcement}|tool-call`, "tool: tool-result", `assistant: ${sentence}`]
-          }, `turn ${turn}`)
-        }
-        assert.strictEqual(results.length, count)
-        assert.strictEqual(readdirSync(notes).length, count)
-        for (const file of readdirSync(notes)) assert.strictEqual(readFileSync(join(notes, file), "utf8"), "taken\n", `turn ${file}`)
-        for (const fault of faults) assert.isAbove(broken.played.get(fault) ?? 0, count / 20, `${fault} was met`)
-      }), 600_000)
+          assert.strictEqual(results.length, count)
+          assert.strictEqual(readdirSync(notes).length, count)
+          for (const file of readdirSync(notes))
+            assert.strictEqual(readFileSync(join(notes, file), "utf8"), "taken\n", `turn ${file}`)
+          for (const fault of faults) assert.isAbove(broken.played.get(fault) ?? 0, count / 20, `${fault} was met`)
+        }),
+      600_000
+    )
   }
 })

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ApiMode } from "../../src/domain/ApiMode.ts"
 import * as Detection from "../../src/routing/Detection.ts"
 
-const mode = (input: Partial<Detection.Input>): ApiMode => Detection.detectRoute({ model: "some-model", ...input }).apiMode
+const mode = (input: Partial<Detection.Input>): ApiMode =>
+  Detection.detectRoute({ model: "some-model", ...input }).apiMode
 
 describe("Detection", () => {
   it("follows the order of the rules", () => {
@@ -28,27 +29,25 @@ describe("Detection", () => {
   })
 
   it("leaves a named provider alone at a foreign address", () => {
-    assert.deepInclude(Detection.detectRoute({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }), {
-      provider: "custom",
-      apiMode: "chat_completions"
-    })
+    assert.deepInclude(
+      Detection.detectRoute({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }),
+      { provider: "custom", apiMode: "chat_completions" }
+    )
     assert.strictEqual(mode({ provider: "custom", baseUrl: "https://api.x.ai/v1" }), "chat_completions")
   })
 
   it("compares hosts, never substrings", () => {
-    for (
-      const baseUrl of [
-        "https://api.anthropic.com.evil.example/v1",
-        "https://evilapi.anthropic.com.example",
-        "https://proxy.example/api.anthropic.com",
-        "https://proxy.example/v1?u=api.anthropic.com/anthropic",
-        "https://notapi.x.ai.example/v1",
-        "https://bedrock-runtime.us-east-1.amazonaws.com.evil.example",
-        "https://x.bedrock-runtime.us-east-1.amazonaws.com",
-        "https://anthropic",
-        "not a url/api.openai.com"
-      ]
-    ) {
+    for (const baseUrl of [
+      "https://api.anthropic.com.evil.example/v1",
+      "https://evilapi.anthropic.com.example",
+      "https://proxy.example/api.anthropic.com",
+      "https://proxy.example/v1?u=api.anthropic.com/anthropic",
+      "https://notapi.x.ai.example/v1",
+      "https://bedrock-runtime.us-east-1.amazonaws.com.evil.example",
+      "https://x.bedrock-runtime.us-east-1.amazonaws.com",
+      "https://anthropic",
+      "not a url/api.openai.com"
+    ]) {
       assert.strictEqual(mode({ baseUrl }), "chat_completions", baseUrl)
     }
   })
@@ -93,18 +92,17 @@ describe("Detection", () => {
 
   it("knows local hosts", () => {
     const local = (baseUrl: string) => Detection.isLocal(Detection.parseAddress(baseUrl).host)
-    for (
-      const baseUrl of [
-        "http://localhost:1/v1",
-        "http://127.0.0.1:1",
-        "http://[::1]:8080/v1",
-        "http://0.0.0.0:1",
-        "http://host.docker.internal:11434",
-        "http://192.168.1.4:1",
-        "http://172.20.0.2",
-        "http://10.1.2.3"
-      ]
-    ) assert.isTrue(local(baseUrl), baseUrl)
+    for (const baseUrl of [
+      "http://localhost:1/v1",
+      "http://127.0.0.1:1",
+      "http://[::1]:8080/v1",
+      "http://0.0.0.0:1",
+      "http://host.docker.internal:11434",
+      "http://192.168.1.4:1",
+      "http://172.20.0.2",
+      "http://10.1.2.3"
+    ])
+      assert.isTrue(local(baseUrl), baseUrl)
     for (const baseUrl of ["https://127.0.0.1.example", "https://172.32.0.1", "https://api.openai.com", "nonsense"]) {
       assert.isFalse(local(baseUrl), baseUrl)
     }

@@ -33,21 +33,28 @@ const counting = () => {
 
 describe("OpenProviders", () => {
   it.effect("a route is opened once, also by callers side by side, and another key is another route", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { open, opened } = counting()
       const providers = yield* RoutedModelRouter.makeOpenProviders(open)
-      yield* Effect.all([1, 2, 3].map(() => providers.use(route("a"), () => Effect.yieldNow)), { concurrency: "unbounded" })
+      yield* Effect.all(
+        [1, 2, 3].map(() => providers.use(route("a"), () => Effect.yieldNow)),
+        { concurrency: "unbounded" }
+      )
       assert.deepStrictEqual(opened, ["a"])
       yield* providers.use(route("a", "other"), () => Effect.void)
       assert.deepStrictEqual(opened, ["a", "a"])
-    }))
+    })
+  )
 
   it.effect("beyond the capacity the one that was not used for longest is closed, in use only afterwards", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { closed, open } = counting()
       const providers = yield* RoutedModelRouter.makeOpenProviders(open, 2)
       const done = yield* Deferred.make<void>()
-      const held = yield* Effect.forkChild(providers.use(route("a"), () => Deferred.await(done)), { startImmediately: true })
+      const held = yield* Effect.forkChild(
+        providers.use(route("a"), () => Deferred.await(done)),
+        { startImmediately: true }
+      )
       yield* providers.use(route("b"), () => Effect.void)
       yield* providers.use(route("c"), () => Effect.void)
       assert.deepStrictEqual(closed, [])
@@ -57,10 +64,11 @@ describe("OpenProviders", () => {
       yield* Deferred.succeed(done, undefined)
       yield* Fiber.join(held)
       assert.deepStrictEqual(closed, ["b", "a"])
-    }))
+    })
+  )
 
   it.effect("what can not be opened is told by provider and model, and tried again next time", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let tries = 0
       const providers = yield* RoutedModelRouter.makeOpenProviders(() => {
         tries++
@@ -70,5 +78,6 @@ describe("OpenProviders", () => {
       assert.include(error.message, "custom (a): no address")
       yield* Effect.flip(providers.use(route("a"), () => Effect.void))
       assert.strictEqual(tries, 2)
-    }))
+    })
+  )
 })

@@ -25,7 +25,13 @@ describe("Profiles", () => {
     assert.strictEqual(applied.headers?.["x-title"], "Hermes Agent")
     assert.isDefined(applied.headers?.["http-referer"])
     assert.deepStrictEqual(applied.extraBody, {
-      provider: { only: ["anthropic"], order: ["b", "a"], sort: "price", require_parameters: false, data_collection: "deny" }
+      provider: {
+        only: ["anthropic"],
+        order: ["b", "a"],
+        sort: "price",
+        require_parameters: false,
+        data_collection: "deny"
+      }
     })
     assert.isUndefined(OpenRoute.applyProfile(route("openrouter", openRouter), { only: [] }).extraBody)
   })
@@ -43,7 +49,9 @@ describe("Profiles", () => {
   it("T10 Claude on OpenRouter asks for tool streaming once, after what is asked for already", () => {
     const claude = { model: "anthropic/claude-opus-4.6" }
     const beta = (headers?: Record<string, string>) =>
-      OpenRoute.applyProfile(route("openrouter", openRouter, { ...claude, ...(headers === undefined ? {} : { headers }) })).headers?.["x-anthropic-beta"]
+      OpenRoute.applyProfile(
+        route("openrouter", openRouter, { ...claude, ...(headers === undefined ? {} : { headers }) })
+      ).headers?.["x-anthropic-beta"]
     const streaming = "fine-grained-tool-streaming-2025-05-14"
     assert.strictEqual(beta(), streaming)
     assert.strictEqual(beta({ "X-Anthropic-Beta": "one" }), `one,${streaming}`)
@@ -68,8 +76,13 @@ describe("Profiles", () => {
   })
 
   it("Copilot, Kimi, Qwen portal and Nous get what they want", () => {
-    assert.strictEqual(OpenRoute.applyProfile(route("copilot", "https://api.githubcopilot.com")).headers?.["x-initiator"], "agent")
-    assert.isDefined(OpenRoute.applyProfile(route("kimi-coding", "https://api.kimi.com/coding/v1")).headers?.["user-agent"])
+    assert.strictEqual(
+      OpenRoute.applyProfile(route("copilot", "https://api.githubcopilot.com")).headers?.["x-initiator"],
+      "agent"
+    )
+    assert.isDefined(
+      OpenRoute.applyProfile(route("kimi-coding", "https://api.kimi.com/coding/v1")).headers?.["user-agent"]
+    )
     assert.isUndefined(OpenRoute.applyProfile(route("kimi-coding", "https://api.moonshot.ai/v1")).headers)
     const qwen = OpenRoute.applyProfile(route("custom", "https://portal.qwen.ai/v1")).headers ?? {}
     assert.deepStrictEqual(Object.keys(qwen), [

@@ -6,10 +6,12 @@ import * as Directory from "../../src/routing/ProviderDirectory.ts"
 import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
 import * as Routes from "../../src/routing/Routes.ts"
 
-const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup => (name) => {
-  const value = variables[name]
-  return value === undefined ? undefined : Redacted.make(value)
-}
+const lookup =
+  (variables: Readonly<Record<string, string>>): RouteKeys.Lookup =>
+  (name) => {
+    const value = variables[name]
+    return value === undefined ? undefined : Redacted.make(value)
+  }
 
 const resolve = (settings: Routes.ModelSettings, variables: Readonly<Record<string, string>> = {}) =>
   Routes.resolveRoute(settings, lookup(variables))
@@ -119,10 +121,7 @@ describe("Routes", () => {
       assert.notInclude(sent ?? "", "secret-of", entry.name)
     }
     assert.strictEqual(key(route({ model: "m", baseUrl: "https://third.example/v1" }, allKeys)), "no-key-required")
-    assert.strictEqual(
-      key(route({ provider: "minimax", model: "m" }, allKeys)),
-      "secret-of-MINIMAX_API_KEY"
-    )
+    assert.strictEqual(key(route({ provider: "minimax", model: "m" }, allKeys)), "secret-of-MINIMAX_API_KEY")
     assert.strictEqual(
       key(route({ provider: "custom", model: "m", baseUrl: "https://third.example/anthropic" }, allKeys)),
       "no-key-required"
@@ -154,24 +153,44 @@ describe("Routes", () => {
   })
 
   it("local addresses are third parties too, unless the environment names the address as well", () => {
-    for (const baseUrl of ["http://127.0.0.1:4010", "http://localhost:4010", "http://10.0.0.7:4010", "http://host.docker.internal"]) {
+    for (const baseUrl of [
+      "http://127.0.0.1:4010",
+      "http://localhost:4010",
+      "http://10.0.0.7:4010",
+      "http://host.docker.internal"
+    ]) {
       assert.strictEqual(error({ provider: "anthropic", model: "m", baseUrl }, allKeys).path, "model.api_key", baseUrl)
     }
     const addressFrom = { level: "environment", label: "HERMES_MODEL__BASE_URL", namesProvider: true } as const
     const paired = route({ provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010", addressFrom }, allKeys)
     assert.strictEqual(key(paired), "secret-of-ANTHROPIC_API_KEY")
-    const settings = { provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010", addressFrom: { ...addressFrom, namesProvider: false } }
+    const settings = {
+      provider: "anthropic",
+      model: "m",
+      baseUrl: "http://127.0.0.1:4010",
+      addressFrom: { ...addressFrom, namesProvider: false }
+    }
     assert.strictEqual(error(settings, allKeys).path, "model.api_key")
     // The provider's own server on this machine, and another one beside it.
     assert.strictEqual(key(route({ provider: "ollama", model: "m" }, allKeys)), "secret-of-OLLAMA_API_KEY")
-    assert.strictEqual(key(route({ provider: "ollama", model: "m", baseUrl: "http://127.0.0.1:9/v1" }, allKeys)), "no-key-required")
+    assert.strictEqual(
+      key(route({ provider: "ollama", model: "m", baseUrl: "http://127.0.0.1:9/v1" }, allKeys)),
+      "no-key-required"
+    )
   })
 
   it("a key of the route's own, and that of a named endpoint, stay with their address", () => {
     const variables = { OPENAI_BASE_URL: "http://127.0.0.1:9/v1", OPENAI_API_KEY: "lab" }
     const own = route({ provider: "openai", model: "m", apiKey: Redacted.make("mine") }, variables)
     assert.deepStrictEqual([own.baseUrl, key(own)], ["https://api.openai.com/v1", "mine"])
-    const customProviders = [{ name: "lab", baseUrl: "https://lab.example/v1", apiKey: Redacted.make("lab-key"), apiMode: "anthropic_messages" as const }]
+    const customProviders = [
+      {
+        name: "lab",
+        baseUrl: "https://lab.example/v1",
+        apiKey: Redacted.make("lab-key"),
+        apiMode: "anthropic_messages" as const
+      }
+    ]
     assert.strictEqual(key(route({ provider: "lab", model: "m", customProviders })), "lab-key")
     const moved = route({ provider: "lab", model: "m", baseUrl: "http://127.0.0.1:9/v1", customProviders })
     assert.deepStrictEqual([key(moved), moved.apiMode], ["no-key-required", "chat_completions"])
@@ -199,10 +218,8 @@ describe("Routes", () => {
     const variables = { AWS_REGION: "ap-south-1" }
     assert.strictEqual(route({ provider: "bedrock", model: "m" }, variables).region, "ap-south-1")
     assert.strictEqual(
-      route(
-        { provider: "bedrock", model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" },
-        variables
-      ).region,
+      route({ provider: "bedrock", model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }, variables)
+        .region,
       "eu-west-1"
     )
   })
@@ -234,12 +251,14 @@ describe("Routes", () => {
   })
 
   it("resolves endpoints that the user gave a name", () => {
-    const customProviders = [{
-      name: "Lab",
-      baseUrl: "https://lab.example/v1?tenant=a",
-      keyEnv: "LAB_KEY",
-      apiMode: "anthropic_messages" as const
-    }]
+    const customProviders = [
+      {
+        name: "Lab",
+        baseUrl: "https://lab.example/v1?tenant=a",
+        keyEnv: "LAB_KEY",
+        apiMode: "anthropic_messages" as const
+      }
+    ]
     for (const provider of ["lab", "custom:Lab"]) {
       const found = route({ provider, model: "m", customProviders }, { LAB_KEY: "k", OPENAI_API_KEY: "other" })
       assert.deepInclude(found, {

@@ -24,7 +24,8 @@ export const route = (provider: string, model = "m", baseUrl = `https://${provid
 
 export const key = (text: string) => ({ key: Redacted.make(text) })
 
-const make = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Test", method: "execute", reason })
+const make = (reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "Test", method: "execute", reason })
 
 /** A failure as a provider module makes it. */
 export const http = (status: number, message: string, more: Record<string, string | number> = {}): AiError.AiError => {
@@ -51,18 +52,27 @@ export const network = (description: string): AiError.AiError =>
   make(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "https://x.example", description }))
 
 /** What a provider module makes of a refused connection. */
-export const refused = make(SdkError.makeNetworkReason(
-  Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
-  "https://a.example/v1"
-))
+export const refused = make(
+  SdkError.makeNetworkReason(
+    Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+    "https://a.example/v1"
+  )
+)
 
-export const malformed: AiError.AiError = make(new AiError.InvalidResponseError({ description: "the answer is not JSON" }))
+export const malformed: AiError.AiError = make(
+  new AiError.InvalidResponseError({ description: "the answer is not JSON" })
+)
 
-export const fails = (error: AiError.AiError): Fake.Turn => () => Effect.fail(error)
+export const fails =
+  (error: AiError.AiError): Fake.Turn =>
+  () =>
+    Effect.fail(error)
 
 /** Streams the parts, then fails. */
-export const breaks = (error: AiError.AiError, ...parts: ReadonlyArray<StreamPart>): Fake.Turn => (_, options) =>
-  Effect.andThen(options?.onPart?.(parts) ?? Effect.void, Effect.fail(error))
+export const breaks =
+  (error: AiError.AiError, ...parts: ReadonlyArray<StreamPart>): Fake.Turn =>
+  (_, options) =>
+    Effect.andThen(options?.onPart?.(parts) ?? Effect.void, Effect.fail(error))
 
 /** What the routes of a test answer, by provider: in order, the last one for ever. */
 export type Script = Readonly<Record<string, ReadonlyArray<Fake.Turn>>>
@@ -88,12 +98,16 @@ export const world = (script: Script) => {
           },
           execute: (request: Parameters<Fake.Turn>[0], options?: Parameters<Fake.Turn>[1]) =>
             Effect.suspend(() => {
-              asked.push(route.apiKey === undefined ? route.provider : `${route.provider}:${Redacted.value(route.apiKey)}`)
+              asked.push(
+                route.apiKey === undefined ? route.provider : `${route.provider}:${Redacted.value(route.apiKey)}`
+              )
               const turns = script[route.provider] ?? []
               const index = at.get(route.provider) ?? 0
               at.set(route.provider, index + 1)
               const turn = turns[Math.min(index, turns.length - 1)]
-              return turn === undefined ? Effect.die(`nothing is scripted for ${route.provider}`) : turn(request, options)
+              return turn === undefined
+                ? Effect.die(`nothing is scripted for ${route.provider}`)
+                : turn(request, options)
             })
         }
       }),
@@ -115,7 +129,13 @@ export const question: ModelCall = {
 /** Nothing stands around the calls. */
 export const bare: Stack.Interceptors = { stack: Stack.make([]), hooks: Effect.runSync(Hooks.make()) }
 
-export const context = { sessionId: SessionId.make("s1"), taskId: TaskId.make("s1"), turnId: TurnId.make("t1"), platform: "test", apiCallCount: 1 }
+export const context = {
+  sessionId: SessionId.make("s1"),
+  taskId: TaskId.make("s1"),
+  turnId: TurnId.make("t1"),
+  platform: "test",
+  apiCallCount: 1
+}
 
 /** Asks through the router as a step does; keeps what was told and what streamed by. */
 export const asking = (router: Service, more: Partial<Question> = {}) => {
@@ -157,10 +177,11 @@ export const asking = (router: Service, more: Partial<Question> = {}) => {
 }
 
 export const waits = (events: ReadonlyArray<RunEvent>): ReadonlyArray<number> =>
-  events.flatMap((event) => event._tag === "Waiting" ? [event.millis] : [])
+  events.flatMap((event) => (event._tag === "Waiting" ? [event.millis] : []))
 
 export const notices = (events: ReadonlyArray<RunEvent>): ReadonlyArray<string> =>
-  events.flatMap((event) => event._tag === "Notice" ? [event.message] : [])
+  events.flatMap((event) => (event._tag === "Notice" ? [event.message] : []))
 
 /** No chance: every wait is the least one. */
-export const router = (options: RoutedModelRouter.Options) => Effect.map(RoutedModelRouter.makeRouter(options), ({ router }) => router)
+export const router = (options: RoutedModelRouter.Options) =>
+  Effect.map(RoutedModelRouter.makeRouter(options), ({ router }) => router)

@@ -1,4 +1,5 @@
-// Cancellations of calls over ACP, by the official client library: what runs, what waits for a permission, what never answers.
+// Cancellations of calls over ACP, by the official client library: what runs, what waits for a permission, what never
+// answers.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
@@ -17,12 +18,27 @@ const stubborn = `trap '' TERM INT HUP; ${endless("stubborn")}`
 
 const plays = {
   "run one": [{ calls: [["terminal", { command: endless("one") }, "c1"]] as const }, { text: "It ran." }],
-  "run two": [{ calls: [["terminal", { command: endless("one") }, "c1"], ["terminal", { command: endless("two") }, "c2"]] as const }, { text: "They ran." }],
+  "run two": [
+    {
+      calls: [
+        ["terminal", { command: endless("one") }, "c1"],
+        ["terminal", { command: endless("two") }, "c2"]
+      ] as const
+    },
+    { text: "They ran." }
+  ],
   "run it stubbornly": [{ calls: [["terminal", { command: stubborn }, "c1"]] as const }, { text: "It ran." }],
-  "quick, then slow": [{ calls: [["terminal", { command: "echo quick" }, "c1"]] as const }, { calls: [["terminal", { command: endless("one") }, "c2"]] as const }, { text: "They ran." }],
-  "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }, "c1"]] as const }, { text: "Done with it." }],
-  "hang": [{ calls: [["stuck", {}, "c1"]] as const }, { text: "It ended." }],
-  "hello": [{ text: "Hello." }]
+  "quick, then slow": [
+    { calls: [["terminal", { command: "echo quick" }, "c1"]] as const },
+    { calls: [["terminal", { command: endless("one") }, "c2"]] as const },
+    { text: "They ran." }
+  ],
+  "remove it": [
+    { calls: [["terminal", { command: "rm -rf ../elsewhere" }, "c1"]] as const },
+    { text: "Done with it." }
+  ],
+  hang: [{ calls: [["stuck", {}, "c1"]] as const }, { text: "It ended." }],
+  hello: [{ text: "Hello." }]
 }
 
 const isRunning = (pid: number): boolean => {
@@ -47,7 +63,8 @@ const last = ({ wire }: World): object => JSON.parse(wire().trimEnd().split("\n"
 const endsOf = (world: World): Readonly<Record<string, string>> => {
   const ends: Record<string, string> = {}
   for (const [, update] of world.updates) {
-    if ((update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update") && update.status != null) ends[update.toolCallId] = update.status
+    if ((update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update") && update.status != null)
+      ends[update.toolCallId] = update.status
   }
   return ends
 }
@@ -73,7 +90,13 @@ const cancellations: Readonly<Record<string, Cancellation>> = {
     expected: -32_800,
     act: async ({ connection, failing, sessionId }, text, ready) => {
       const abort = new AbortController()
-      const answer = failing(connection.agent.request("session/prompt", { sessionId, prompt: say(text) }, { cancellationSignal: abort.signal }))
+      const answer = failing(
+        connection.agent.request(
+          "session/prompt",
+          { sessionId, prompt: say(text) },
+          { cancellationSignal: abort.signal }
+        )
+      )
       await ready()
       abort.abort()
       return (await answer).code
@@ -93,45 +116,70 @@ const cancellations: Readonly<Record<string, Cancellation>> = {
 
 for (const [method, { act, expected, reopen }] of Object.entries(cancellations)) {
   describe.concurrent(`prompts that are ended by ${method}`, () => {
-    const cases: Readonly<Record<string, { readonly prompt: string; readonly names: ReadonlyArray<string>; readonly ends: Readonly<Record<string, string>> }>> = {
+    const cases: Readonly<
+      Record<
+        string,
+        {
+          readonly prompt: string
+          readonly names: ReadonlyArray<string>
+          readonly ends: Readonly<Record<string, string>>
+        }
+      >
+    > = {
       "ends a command": { prompt: "run one", names: ["one"], ends: { c1: "failed" } },
-      "ends a command that a step without one came before": { prompt: "quick, then slow", names: ["one"], ends: { c1: "completed", c2: "failed" } },
+      "ends a command that a step without one came before": {
+        prompt: "quick, then slow",
+        names: ["one"],
+        ends: { c1: "completed", c2: "failed" }
+      },
       "ends two calls in flight": { prompt: "run two", names: ["one"], ends: { c1: "failed", c2: "failed" } },
-      "ends a command that takes no notice": { prompt: "run it stubbornly", names: ["stubborn"], ends: { c1: "failed" } },
+      "ends a command that takes no notice": {
+        prompt: "run it stubbornly",
+        names: ["stubborn"],
+        ends: { c1: "failed" }
+      },
       "gives up a call that hangs": { prompt: "hang", names: [], ends: { c1: "failed" } }
     }
     for (const [name, { ends, names, prompt }] of Object.entries(cases)) {
-      it.live(`${name}, tells it as failed before the answer, and the session answers the next`, () =>
-        Effect.gen(function*() {
-          const editor = yield* world(plays, {}, "yolo")
+      it.live(
+        `${name}, tells it as failed before the answer, and the session answers the next`,
+        () =>
+          Effect.gen(function* () {
+            const editor = yield* world(plays, {}, "yolo")
+            yield* Effect.promise(async () => {
+              const pids: Array<number> = []
+              const ready = async () => {
+                for (const one of names) pids.push(await begun(editor, one))
+                await until(() => Object.values(endsOf(editor)).includes("in_progress"))
+              }
+              assert.strictEqual(await act(editor, prompt, ready), expected)
+              assert.doesNotHaveAnyKeys(last(editor), ["method"], "the answer is the last thing said")
+              assert.deepStrictEqual(endsOf(editor), ends)
+              await until(() => !pids.some(isRunning))
+              await reopen?.(editor)
+              await usable(editor)
+            })
+          }),
+        { timeout: 60_000 }
+      )
+    }
+
+    it.live(
+      "ends a call that waits for a permission, whose request is taken back",
+      () =>
+        Effect.gen(function* () {
+          const editor = yield* world(plays)
+          const { answers, asked, takenBack } = editor
           yield* Effect.promise(async () => {
-            const pids: Array<number> = []
-            const ready = async () => {
-              for (const one of names) pids.push(await begun(editor, one))
-              await until(() => Object.values(endsOf(editor)).includes("in_progress"))
-            }
-            assert.strictEqual(await act(editor, prompt, ready), expected)
-            assert.doesNotHaveAnyKeys(last(editor), ["method"], "the answer is the last thing said")
-            assert.deepStrictEqual(endsOf(editor), ends)
-            await until(() => !pids.some(isRunning))
+            answers.push("hold")
+            assert.strictEqual(await act(editor, "remove it", () => until(() => asked.length === 1)), expected)
+            assert.deepStrictEqual(endsOf(editor), { c1: "failed" })
+            await until(() => takenBack() === 1)
             await reopen?.(editor)
             await usable(editor)
           })
-        }), { timeout: 60_000 })
-    }
-
-    it.live("ends a call that waits for a permission, whose request is taken back", () =>
-      Effect.gen(function*() {
-        const editor = yield* world(plays)
-        const { answers, asked, takenBack } = editor
-        yield* Effect.promise(async () => {
-          answers.push("hold")
-          assert.strictEqual(await act(editor, "remove it", () => until(() => asked.length === 1)), expected)
-          assert.deepStrictEqual(endsOf(editor), { c1: "failed" })
-          await until(() => takenBack() === 1)
-          await reopen?.(editor)
-          await usable(editor)
-        })
-      }), { timeout: 60_000 })
+        }),
+      { timeout: 60_000 }
+    )
   })
 }

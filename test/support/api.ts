@@ -1,5 +1,5 @@
-// The public surface of the package as text, from the sources: for each entry its modules, for each module its exports with their parameters,
-// members and stated types. Types that are inferred do not show.
+// The public surface of the package as text, from the sources: for each entry its modules, for each module its exports
+// with their parameters, members and stated types. Types that are inferred do not show.
 import { readFileSync } from "node:fs"
 import { dirname, relative, resolve } from "node:path"
 import { parseSync } from "rolldown/utils"
@@ -10,9 +10,9 @@ type Fields = Readonly<Record<string, unknown>>
 
 const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null
 
-const fields = (value: unknown): Fields => isFields(value) ? value : {}
-const list = (value: unknown): ReadonlyArray<Fields> => Array.isArray(value) ? value.filter(isFields) : []
-const text = (value: unknown): string => typeof value === "string" ? value : ""
+const fields = (value: unknown): Fields => (isFields(value) ? value : {})
+const list = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? value.filter(isFields) : [])
+const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
 interface Module {
   readonly path: string
@@ -33,7 +33,13 @@ const parse = (path: string): Module => {
 }
 
 const without = (code: string): string =>
-  code.replaceAll(/("(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, string: string | undefined) => string ?? "").replaceAll(/\s+/g, " ").trim()
+  code
+    .replaceAll(
+      /("(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g,
+      (_, string: string | undefined) => string ?? ""
+    )
+    .replaceAll(/\s+/g, " ")
+    .trim()
 
 const sliceOf = ({ code }: Module, node: unknown): string => {
   const { end, start } = fields(node)
@@ -48,7 +54,8 @@ const functions = new Set(["ArrowFunctionExpression", "FunctionExpression", "Fun
 /** Parameters and the stated result of a function, also of one that is given to `Effect.fn`. */
 const signature = (module: Module, node: unknown): string => {
   const own = fields(node)
-  if (functions.has(text(own["type"]))) return within(module, own["start"], fields(own["body"])["start"] ?? own["end"]).replace(/ ?=>$/, "")
+  if (functions.has(text(own["type"])))
+    return within(module, own["start"], fields(own["body"])["start"] ?? own["end"]).replace(/ ?=>$/, "")
   if (own["type"] === "CallExpression") {
     const given = list(own["arguments"]).find(({ type }) => functions.has(text(type)))
     if (given !== undefined && /\bfn(Untraced)?\b/.test(sliceOf(module, own["callee"]))) return signature(module, given)
@@ -57,13 +64,25 @@ const signature = (module: Module, node: unknown): string => {
 }
 
 const membersOf = (module: Module, body: unknown): string =>
-  list(fields(body)["body"]).flatMap((member) => {
-    const key = fields(member["key"])
-    if (member["accessibility"] === "private" || key["type"] === "PrivateIdentifier") return []
-    const value = fields(member["value"])
-    const isMethod = functions.has(text(value["type"]))
-    return [within(module, member["start"], isMethod ? fields(value["body"])["start"] : member["typeAnnotation"] ? fields(member["typeAnnotation"])["end"] : key["end"])]
-  }).join("; ")
+  list(fields(body)["body"])
+    .flatMap((member) => {
+      const key = fields(member["key"])
+      if (member["accessibility"] === "private" || key["type"] === "PrivateIdentifier") return []
+      const value = fields(member["value"])
+      const isMethod = functions.has(text(value["type"]))
+      return [
+        within(
+          module,
+          member["start"],
+          isMethod
+            ? fields(value["body"])["start"]
+            : member["typeAnnotation"]
+              ? fields(member["typeAnnotation"])["end"]
+              : key["end"]
+        )
+      ]
+    })
+    .join("; ")
 
 const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [name: string, line: string]> => {
   const name = text(fields(declaration["id"])["name"])
@@ -71,12 +90,20 @@ const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [
     case "VariableDeclaration":
       return list(declaration["declarations"]).map((one) => {
         const id = fields(one["id"])
-        const stated = id["typeAnnotation"] === undefined || id["typeAnnotation"] === null ? "" : sliceOf(module, id["typeAnnotation"])
+        const stated =
+          id["typeAnnotation"] === undefined || id["typeAnnotation"] === null
+            ? ""
+            : sliceOf(module, id["typeAnnotation"])
         const shape = stated === "" ? signature(module, one["init"]) : stated
         return [text(id["name"]), `const ${text(id["name"])}${stated === "" && shape !== "" ? ` = ${shape}` : shape}`]
       })
     case "ClassDeclaration":
-      return [[name, `${within(module, declaration["start"], fields(declaration["body"])["start"])} { ${membersOf(module, declaration["body"])} }`]]
+      return [
+        [
+          name,
+          `${within(module, declaration["start"], fields(declaration["body"])["start"])} { ${membersOf(module, declaration["body"])} }`
+        ]
+      ]
     case "FunctionDeclaration":
     case "TSDeclareFunction":
       return [[name, signature(module, declaration)]]
@@ -91,20 +118,31 @@ const exportsOf = (path: string): ReadonlyArray<readonly [name: string, line: st
   const at = (specifier: unknown) => resolve(dirname(path), text(specifier))
   return module.body.flatMap((node): ReadonlyArray<readonly [name: string, line: string]> => {
     const source = text(fields(node["source"])["value"])
-    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null) return source.startsWith(".") ? exportsOf(at(source)) : [[source, `export * from "${source}"`]]
+    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null)
+      return source.startsWith(".") ? exportsOf(at(source)) : [[source, `export * from "${source}"`]]
     if (node["type"] !== "ExportNamedDeclaration") return []
     if (isFields(node["declaration"])) return declared(module, node["declaration"])
     return list(node["specifiers"]).map((one) => {
       const local = text(fields(one["local"])["name"])
       const name = text(fields(one["exported"])["name"])
       const found = source.startsWith(".") ? exportsOf(at(source)).find(([own]) => own === local)?.[1] : undefined
-      return [name, found === undefined ? `export ${name}${source === "" ? "" : ` from "${source.startsWith(".") ? relative(src, at(source)) : source}"`}` : name === local ? found : `${name}: ${found}`]
+      return [
+        name,
+        found === undefined
+          ? `export ${name}${source === "" ? "" : ` from "${source.startsWith(".") ? relative(src, at(source)) : source}"`}`
+          : name === local
+            ? found
+            : `${name}: ${found}`
+      ]
     })
   })
 }
 
 const lines = (exports: ReadonlyArray<readonly [name: string, line: string]>): string =>
-  exports.toSorted(([a], [b]) => a < b ? -1 : a > b ? 1 : 0).map(([, line]) => line).join("\n")
+  exports
+    .toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, line]) => line)
+    .join("\n")
 
 /** The surface of all entries: which modules each has, then each module once. */
 export const surface = (): string => {
@@ -121,29 +159,37 @@ export const surface = (): string => {
     const others = lines(exportsOf(source))
     return `## ${specifier}\n\n${namespaces.toSorted().join(", ")}${namespaces.length > 0 ? "\n" : ""}${others === "" ? "" : `${namespaces.length > 0 ? "\n" : ""}\`\`\`ts\n${others}\n\`\`\`\n`}`
   })
-  const each = Array.from(modules).toSorted(([a], [b]) => a < b ? -1 : 1).map(([path, names]) =>
-    `### ${Array.from(names).join(", ")}\n\n${relative(src, path)}\n\n\`\`\`ts\n${lines(exportsOf(path))}\n\`\`\`\n`)
+  const each = Array.from(modules)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(
+      ([path, names]) =>
+        `### ${Array.from(names).join(", ")}\n\n${relative(src, path)}\n\n\`\`\`ts\n${lines(exportsOf(path))}\n\`\`\`\n`
+    )
   return `# Public surface\n\nWritten by \`npm run api\` from the sources, and compared by the tests: a change here is a change for applications.\n\n${parts.join("\n")}\n# Modules\n\n${each.join("\n")}`
 }
 
 /** The doc comment before a node; empty where there is none. */
 const docBefore = ({ code }: Module, { start }: Fields): string =>
-  typeof start === "number" ? /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(code.slice(0, start))?.[1] ?? "" : ""
+  typeof start === "number" ? (/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(code.slice(0, start))?.[1] ?? "") : ""
 
-/** Doc comments of the exports of a module, also of those that it passes on from others; empty where nothing is said. */
+/**
+ * Doc comments of the exports of a module, also of those that it passes on from others; empty where nothing is said.
+ */
 export const docsOf = (path: string): ReadonlyMap<string, string> => {
   const module = parse(path)
   const at = (specifier: unknown) => resolve(dirname(path), text(specifier))
   const found = module.body.flatMap((node): ReadonlyArray<readonly [name: string, doc: string]> => {
     const source = text(fields(node["source"])["value"])
     const isOwn = source.startsWith(".")
-    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null) return isOwn ? Array.from(docsOf(at(source))) : []
+    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null)
+      return isOwn ? Array.from(docsOf(at(source))) : []
     if (node["type"] !== "ExportNamedDeclaration") return []
     const doc = docBefore(module, node)
-    if (isFields(node["declaration"])) return declared(module, node["declaration"]).map(([name]) => [name, doc] as const)
+    if (isFields(node["declaration"]))
+      return declared(module, node["declaration"]).map(([name]) => [name, doc] as const)
     return list(node["specifiers"]).map((one) => {
       const local = text(fields(one["local"])["name"])
-      const elsewhere = source === "" ? "" : isOwn ? docsOf(at(source)).get(local) ?? "" : `See \`${source}\`.`
+      const elsewhere = source === "" ? "" : isOwn ? (docsOf(at(source)).get(local) ?? "") : `See \`${source}\`.`
       return [text(fields(one["exported"])["name"]), docBefore(module, one) || elsewhere || doc] as const
     })
   })
@@ -153,12 +199,24 @@ export const docsOf = (path: string): ReadonlyMap<string, string> => {
 
 /** Public exports that nothing is said about, and modules of the public surface without a first comment. */
 export const undocumented = (): ReadonlyArray<string> => {
-  const modules = new Set(entries().flatMap(({ source }) => [
-    source,
-    ...parse(source).body.flatMap((node) => node["type"] === "ExportAllDeclaration" && node["exported"] !== null ? [resolve(dirname(source), text(fields(node["source"])["value"]))] : [])
-  ]))
-  return Array.from(modules).flatMap((path) => {
-    const missing = Array.from(docsOf(path)).filter(([, doc]) => doc === "").map(([name]) => `${relative(src, path)}: ${name}`)
-    return parse(path).code.startsWith("/**") ? missing : [`${relative(src, path)} begins without a comment`, ...missing]
-  }).toSorted()
+  const modules = new Set(
+    entries().flatMap(({ source }) => [
+      source,
+      ...parse(source).body.flatMap((node) =>
+        node["type"] === "ExportAllDeclaration" && node["exported"] !== null
+          ? [resolve(dirname(source), text(fields(node["source"])["value"]))]
+          : []
+      )
+    ])
+  )
+  return Array.from(modules)
+    .flatMap((path) => {
+      const missing = Array.from(docsOf(path))
+        .filter(([, doc]) => doc === "")
+        .map(([name]) => `${relative(src, path)}: ${name}`)
+      return parse(path).code.startsWith("/**")
+        ? missing
+        : [`${relative(src, path)} begins without a comment`, ...missing]
+    })
+    .toSorted()
 }

@@ -1,6 +1,7 @@
 /**
- * The program and the scripts of this folder that start it, bundled: a started one takes half the time of the sources. The
- * bundle is made when the first test of a state of the sources asks for it. `HERMES_TEST_SOURCES=1` starts the sources instead.
+ * The program and the scripts of this folder that start it, bundled: a started one takes half the time of the sources.
+ * The bundle is made when the first test of a state of the sources asks for it. `HERMES_TEST_SOURCES=1` starts the
+ * sources instead.
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -12,15 +13,31 @@ import { root } from "./sources.ts"
 /** The program as its sources. */
 export const programFromSources = join(root, "src/bin.js")
 
-const scripts = ["clusterWorker", "exitingParent", "fileWriter", "killedRun", "leaseHolder", "sessionCrash", "sessionWriter"]
+const scripts = [
+  "clusterWorker",
+  "exitingParent",
+  "fileWriter",
+  "killedRun",
+  "leaseHolder",
+  "sessionCrash",
+  "sessionWriter"
+]
 const cache = join(root, "node_modules/.cache/program")
 
 const filesBelow = (folder: string): ReadonlyArray<string> =>
-  readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => /\.(?:ts|js)$/.test(name)).toSorted().map((name) => join(folder, name))
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(?:ts|js)$/.test(name))
+    .toSorted()
+    .map((name) => join(folder, name))
 
 const stateOfSources = (): string => {
   const hash = createHash("sha256")
-  for (const path of [join(root, "package-lock.json"), join(root, "test/program.ts"), ...filesBelow(join(root, "test/support")), ...filesBelow(join(root, "src"))]) {
+  for (const path of [
+    join(root, "package-lock.json"),
+    join(root, "test/program.ts"),
+    ...filesBelow(join(root, "test/support")),
+    ...filesBelow(join(root, "src"))
+  ]) {
     hash.update(path).update(readFileSync(path))
   }
   return hash.digest("hex").slice(0, 16)
@@ -41,17 +58,20 @@ const directoryOfBundle = (): string => {
       if (!existsSync(found)) {
         for (const name of readdirSync(cache)) {
           // A newer one may be at work in another run.
-          if (statSync(join(cache, name)).mtimeMs < Date.now() - 3_600_000) rmSync(join(cache, name), { recursive: true, force: true })
+          if (statSync(join(cache, name)).mtimeMs < Date.now() - 3_600_000)
+            rmSync(join(cache, name), { recursive: true, force: true })
         }
         // As in the package: Node need not look into each file for what it is.
         writeFileSync(join(cache, "package.json"), JSON.stringify({ type: "module" }))
-        execFileSync(process.execPath, [join(root, "test/program.ts"), found, ...scripts], { stdio: ["ignore", "ignore", "inherit"] })
+        execFileSync(process.execPath, [join(root, "test/program.ts"), found, ...scripts], {
+          stdio: ["ignore", "ignore", "inherit"]
+        })
       }
     } finally {
       lock.close()
     }
   }
-  return directory = found
+  return (directory = found)
 }
 
 const fromSources = process.env["HERMES_TEST_SOURCES"] === "1"
@@ -62,5 +82,7 @@ export const program = fromSources ? programFromSources : join(directoryOfBundle
 /** The module that runs a script of this folder. */
 export const scriptOf = (file: string): string => {
   const name = file.replace(/\.ts$/, "")
-  return !fromSources && scripts.includes(name) ? join(directoryOfBundle(), `${name}.js`) : join(root, "test/support", file)
+  return !fromSources && scripts.includes(name)
+    ? join(directoryOfBundle(), `${name}.js`)
+    : join(root, "test/support", file)
 }

@@ -18,18 +18,26 @@ export const callTool = <E, R>(
   params: unknown,
   context: { readonly session?: string; readonly cwd?: string } = {}
 ) =>
-  Effect.scoped(Effect.gen(function*() {
-    const bound = (yield* toolset.bind).find(({ tool }) => tool.name === name)
-    if (bound === undefined) return yield* Effect.die(`no tool ${name}`)
-    const session = SessionId.make(context.session ?? "s1")
-    const { isFailure, output } = yield* bound.run(params, "call_1").pipe(
-      Effect.provideService(ToolContext, {
-        sessionId: session,
-        turnId: TurnId.make("t1"),
-        taskId: TaskId.make(session),
-        cwd: context.cwd ?? "/"
-      })
-    )
-    const called: Called = { isFailure, body: Predicate.isObject(output) ? { ...output } : {}, text: JSON.stringify(output) }
-    return called
-  }))
+  Effect.scoped(
+    Effect.gen(function* () {
+      const bound = (yield* toolset.bind).find(({ tool }) => tool.name === name)
+      if (bound === undefined) return yield* Effect.die(`no tool ${name}`)
+      const session = SessionId.make(context.session ?? "s1")
+      const { isFailure, output } = yield* bound
+        .run(params, "call_1")
+        .pipe(
+          Effect.provideService(ToolContext, {
+            sessionId: session,
+            turnId: TurnId.make("t1"),
+            taskId: TaskId.make(session),
+            cwd: context.cwd ?? "/"
+          })
+        )
+      const called: Called = {
+        isFailure,
+        body: Predicate.isObject(output) ? { ...output } : {},
+        text: JSON.stringify(output)
+      }
+      return called
+    })
+  )

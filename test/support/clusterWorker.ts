@@ -1,7 +1,8 @@
-// A process that does durable runs: `runner` is one of several over Postgres, until SIGTERM drains it; `sqlite` submits rows to itself and
-// ends when they are over; `cron` runs scheduled jobs of the database. Its model answers by the last prompt of the conversation and what
-// came after it, after a pause; its tools leave traces in a file, and are slow in rows of five digits.
-// Arguments: kind, address or directory, runs at a time, file of traces, pause of the model in ms, rows (sqlite).
+// A process that does durable runs: `runner` is one of several over Postgres, until SIGTERM drains it; `sqlite` submits
+// rows to itself and ends when they are over; `cron` runs scheduled jobs of the database. Its model answers by the last
+// prompt of the conversation and what came after it, after a pause; its tools leave traces in a file, and are slow in
+// rows of five digits. Arguments: kind, address or directory, runs at a time, file of traces, pause of the model in ms,
+// rows (sqlite).
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -22,14 +23,19 @@ const [kind = "", place = "", concurrency = "4", traces = "", pause = "5", rows 
 const trace = (line: string) => Effect.sync(() => appendFileSync(traces, `${line}\n`))
 const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
-const tool = (name: string) => Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
+const tool = (name: string) =>
+  Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
 const toolkit = Toolkit.make(
   tool("note").annotate(Annotations.PathArguments, ["path"]),
   tool("step"),
   tool("again").annotate(Tool.Idempotent, true)
 )
 const leave = ({ path }: { readonly path: string }) =>
-  trace(`begin ${path}`).pipe(Effect.andThen(Effect.sleep(/-\d{5}-/.test(path) ? 1_500 : Number(pause) / 2)), Effect.andThen(trace(`end ${path}`)), Effect.as(`did ${path}`))
+  trace(`begin ${path}`).pipe(
+    Effect.andThen(Effect.sleep(/-\d{5}-/.test(path) ? 1_500 : Number(pause) / 2)),
+    Effect.andThen(trace(`end ${path}`)),
+    Effect.as(`did ${path}`)
+  )
 
 const fake = Fake.make()
 const provider = Layer.succeed(Provider, {
@@ -38,10 +44,16 @@ const provider = Layer.succeed(Provider, {
     Effect.sync(() => {
       const asked = messages.findLastIndex(({ role }) => role === "user")
       const row = /row \d+/.exec(JSON.stringify(messages[asked]?.content ?? ""))?.[0]?.replace(" ", "-") ?? "?"
-      return { model: "fake-1", messages: [], stream, row, results: messages.slice(asked).filter(({ role }) => role === "tool").length }
+      return {
+        model: "fake-1",
+        messages: [],
+        stream,
+        row,
+        results: messages.slice(asked).filter(({ role }) => role === "tool").length
+      }
     }),
   execute: ({ results, row }) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       yield* trace(`ask ${row} ${results}`)
       yield* Effect.sleep(Number(pause))
       const call = (id: string, name: string) => Fake.call(`${row}-${id}`, name, { path: `${row}-${id}` })
@@ -51,9 +63,10 @@ const provider = Layer.succeed(Provider, {
     })
 })
 
-const store = kind === "sqlite"
-  ? SessionStore.layerSqlite({ path: `${place}/state.db` })
-  : SessionStore.layerPostgres({ url: Redacted.make(place), connections: 8 })
+const store =
+  kind === "sqlite"
+    ? SessionStore.layerSqlite({ path: `${place}/state.db` })
+    : SessionStore.layerPostgres({ url: Redacted.make(place), connections: 8 })
 const agent = Runtime.layer({
   provider,
   store,
@@ -62,10 +75,11 @@ const agent = Runtime.layer({
 
 const options = { concurrency: Number(concurrency) }
 
-const alone = Effect.gen(function*() {
+const alone = Effect.gen(function* () {
   const ids = Array.from({ length: Number(rows) }, (_, row) => `row-${row}`)
   yield* say("ready")
-  for (const id of ids) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
+  for (const id of ids)
+    yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
   yield* Cluster.waitForOutcomes(ids, (some) => say(`over ${some.size}`))
 }).pipe(Effect.provide(Cluster.layerSqlite({ path: `${place}/cluster.db`, ...options }).pipe(Layer.provide(agent))))
 
@@ -73,7 +87,7 @@ const asked = Effect.callback<void>((resume) => {
   process.once("SIGTERM", () => resume(Effect.void))
 })
 
-const runner = Effect.gen(function*() {
+const runner = Effect.gen(function* () {
   const { close, drained } = yield* Cluster.Runner
   yield* say("ready")
   yield* Effect.raceFirst(asked, drained)
@@ -83,10 +97,10 @@ const runner = Effect.gen(function*() {
 }).pipe(Effect.provide(Cluster.layerRunner({ url: Redacted.make(place), ...options }).pipe(Layer.provide(agent))))
 
 /** Takes each job that is due, and says when it has run. */
-const cron = Effect.gen(function*() {
+const cron = Effect.gen(function* () {
   const { claim, due, settle } = yield* CronJobs
   yield* say("ready")
-  const one = Effect.fnUntraced(function*(id: string) {
+  const one = Effect.fnUntraced(function* (id: string) {
     const claimed = yield* claim(id)
     if (claimed === undefined) return
     yield* trace(`begin ${claimed.job.name} ${process.pid}`)
@@ -94,10 +108,12 @@ const cron = Effect.gen(function*() {
     yield* trace(`end ${claimed.job.name} ${process.pid}`)
     yield* settle(claimed, { status: "ok" })
   })
-  return yield* Effect.forever(Effect.andThen(
-    Effect.flatMap(due, (jobs) => Effect.forEach(jobs, ({ id }) => one(id), { concurrency: "unbounded" })),
-    Effect.sleep("20 millis")
-  ))
+  return yield* Effect.forever(
+    Effect.andThen(
+      Effect.flatMap(due, (jobs) => Effect.forEach(jobs, ({ id }) => one(id), { concurrency: "unbounded" })),
+      Effect.sleep("20 millis")
+    )
+  )
 }).pipe(Effect.provide(ClusterJobs.layer), Effect.provide(ClusterDatabase.layer(Redacted.make(place), 4)))
 
 await (kind === "cron" ? Effect.runPromise(cron) : Effect.runPromise(kind === "sqlite" ? alone : runner))

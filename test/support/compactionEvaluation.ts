@@ -11,7 +11,11 @@ import { type Fact, kinds, type Scenario, scenarios, scripted, scriptedNote } fr
 export const window = 48_000
 
 const system = Prompt.systemMessage({ content: `You are an agent. ${"Rules of the house. ".repeat(200)}` })
-const ids = { sessionId: SessionId.make("evaluation"), taskId: TaskId.make("evaluation"), turnId: TurnId.make("evaluation") }
+const ids = {
+  sessionId: SessionId.make("evaluation"),
+  taskId: TaskId.make("evaluation"),
+  turnId: TurnId.make("evaluation")
+}
 
 /** An engine with its bounds. */
 export interface Setup {
@@ -21,8 +25,23 @@ export interface Setup {
 }
 
 const saidIn = (messages: ReadonlyArray<Prompt.Message>): string =>
-  messages.map((message) => typeof message.content === "string" ? message.content : message.content.map((part) =>
-    part.type === "text" ? part.text : part.type === "tool-call" ? JSON.stringify(part.params) : part.type === "tool-result" ? Json.toText(part.result) : "").join("\n")).join("\n")
+  messages
+    .map((message) =>
+      typeof message.content === "string"
+        ? message.content
+        : message.content
+            .map((part) =>
+              part.type === "text"
+                ? part.text
+                : part.type === "tool-call"
+                  ? JSON.stringify(part.params)
+                  : part.type === "tool-result"
+                    ? Json.toText(part.result)
+                    : ""
+            )
+            .join("\n")
+    )
+    .join("\n")
 
 /** A provider whose item is a note that only it can read. */
 const sealing: Compaction.ProviderCompaction = {
@@ -46,15 +65,23 @@ const sealing: Compaction.ProviderCompaction = {
       })
     })
     const earlier = texts.filter((text) => text.startsWith("## ")).join("\n")
-    return Effect.succeed(scriptedNote(`${earlier}\nMESSAGES:\n\n${texts.filter((text) => !text.startsWith("## ")).join("\n\n")}`, 4_000))
+    return Effect.succeed(
+      scriptedNote(`${earlier}\nMESSAGES:\n\n${texts.filter((text) => !text.startsWith("## ")).join("\n\n")}`, 4_000)
+    )
   }
 }
 
-const itemOf = (part: Prompt.Part): string | undefined => Json.readString(Json.readFields(part.options["codex_responses"])["compaction"])
+const itemOf = (part: Prompt.Part): string | undefined =>
+  Json.readString(Json.readFields(part.options["codex_responses"])["compaction"])
 
 /** Text of a conversation for its model; items of a provider are opened. */
 const known = (messages: ReadonlyArray<Prompt.Message>): string =>
-  [saidIn(messages), ...messages.flatMap((message) => typeof message.content === "string" ? [] : message.content.flatMap((part) => itemOf(part) ?? []))].join("\n")
+  [
+    saidIn(messages),
+    ...messages.flatMap((message) =>
+      typeof message.content === "string" ? [] : message.content.flatMap((part) => itemOf(part) ?? [])
+    )
+  ].join("\n")
 
 export const setups: ReadonlyArray<Setup> = [
   { name: "compressor", settings: {} },
@@ -81,7 +108,10 @@ export interface Outcome {
 }
 
 /** Lets a conversation grow as a run does, compacting it before each call of the model that it is too large for. */
-export const evaluate = Effect.fnUntraced(function*({ provider, settings }: Setup, { facts, messages }: Scenario): Effect.fn.Return<Outcome> {
+export const evaluate = Effect.fnUntraced(function* (
+  { provider, settings }: Setup,
+  { facts, messages }: Scenario
+): Effect.fn.Return<Outcome> {
   const engine = Compaction.make(settings, scripted, provider)
   const limit = engine.trigger?.(window) ?? Infinity
   const head = 1 + (settings.protectFirst ?? 3)
@@ -108,7 +138,9 @@ export const evaluate = Effect.fnUntraced(function*({ provider, settings }: Setu
     compactions,
     tokens: { whole: Split.estimateTotalTokens(messages), left: Split.estimateTotalTokens(live) },
     lost: facts.filter((fact) => !text.includes(fact.text)),
-    untested: facts.filter((fact) => messages.every((message) => !saidIn([message]).includes(fact.text) || kept.has(message))),
+    untested: facts.filter((fact) =>
+      messages.every((message) => !saidIn([message]).includes(fact.text) || kept.has(message))
+    ),
     isHeadSame,
     isTailSame
   }
@@ -116,11 +148,19 @@ export const evaluate = Effect.fnUntraced(function*({ provider, settings }: Setu
 
 /** All engines over all conversations. */
 export const table = Effect.forEach(setups, (setup) =>
-  Effect.map(Effect.forEach(scenarios, (scenario) => evaluate(setup, scenario)), (outcomes) => ({
-    name: setup.name,
-    outcomes,
-    facts: kinds.map((kind) => {
-      const all = scenarios.flatMap(({ facts }) => facts).filter((fact) => fact.kind === kind).length
-      return { kind, all, kept: all - outcomes.flatMap(({ lost }) => lost).filter((fact) => fact.kind === kind).length }
+  Effect.map(
+    Effect.forEach(scenarios, (scenario) => evaluate(setup, scenario)),
+    (outcomes) => ({
+      name: setup.name,
+      outcomes,
+      facts: kinds.map((kind) => {
+        const all = scenarios.flatMap(({ facts }) => facts).filter((fact) => fact.kind === kind).length
+        return {
+          kind,
+          all,
+          kept: all - outcomes.flatMap(({ lost }) => lost).filter((fact) => fact.kind === kind).length
+        }
+      })
     })
-  })))
+  )
+)

@@ -1,5 +1,5 @@
-// The runtime of the program over a config.yaml of its own, in this process: settings, routes, keys and home directory are the
-// real ones, and so is what goes over the wire.
+// The runtime of the program over a config.yaml of its own, in this process: settings, routes, keys and home directory
+// are the real ones, and so is what goes over the wire.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -24,13 +24,16 @@ export const home: typeof temporaryDirectory = temporaryDirectory
 
 /** The program's layer for these settings. */
 export const layer = ({ config, env = {}, home: given }: Options) =>
-  Layer.unwrap(Effect.gen(function*() {
-    const root = given ?? (yield* temporaryDirectory)
-    mkdirSync(root, { recursive: true })
-    writeFileSync(join(root, "config.yaml"), config)
-    const surroundings = Layer.mergeAll(Home.layerAt(root), Environment.Environment.layerOf({ HOME: root, ...withoutSandbox, ...env })).pipe(
-      Layer.provide(NodeServices.layer)
-    )
-    const { settings } = yield* Config.load().pipe(Effect.provide([surroundings, NodeServices.layer]))
-    return Runtime.program(settings).pipe(Layer.provide(surroundings))
-  }))
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const root = given ?? (yield* temporaryDirectory)
+      mkdirSync(root, { recursive: true })
+      writeFileSync(join(root, "config.yaml"), config)
+      const surroundings = Layer.mergeAll(
+        Home.layerAt(root),
+        Environment.Environment.layerOf({ HOME: root, ...withoutSandbox, ...env })
+      ).pipe(Layer.provide(NodeServices.layer))
+      const { settings } = yield* Config.load().pipe(Effect.provide([surroundings, NodeServices.layer]))
+      return Runtime.program(settings).pipe(Layer.provide(surroundings))
+    })
+  )

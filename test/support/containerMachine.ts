@@ -1,17 +1,31 @@
-// Engines and daemons that the tests start real things with, where the machine has them: an image made of this machine's own BusyBox, and
-// a server of ssh on a free port.
+// Engines and daemons that the tests start real things with, where the machine has them: an image made of this
+// machine's own BusyBox, and a server of ssh on a free port.
 import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 
 const output = (program: string, args: ReadonlyArray<string>): string | undefined => {
-  const { error, status, stdout } = spawnSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 20_000 })
+  const { error, status, stdout } = spawnSync(program, args, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    timeout: 20_000
+  })
   return error === undefined && status === 0 ? stdout.trim() : undefined
 }
 
@@ -30,7 +44,9 @@ export interface Engine {
 }
 
 /** An engine with an image of BusyBox, or the reason why there is none. Both are gone with `dispose`. */
-export const engine = (kind: "docker" | "podman"): { readonly engine?: Engine; readonly reason?: string; readonly dispose: () => void } => {
+export const engine = (
+  kind: "docker" | "podman"
+): { readonly engine?: Engine; readonly reason?: string; readonly dispose: () => void } => {
   const none = (reason: string) => ({ reason, dispose: () => {} })
   if (output(kind, ["--version"]) === undefined) return none(`${kind} is not installed`)
   if (output(kind, ["info"]) === undefined) return none(`${kind} does not answer`)
@@ -39,14 +55,16 @@ export const engine = (kind: "docker" | "podman"): { readonly engine?: Engine; r
   const directory = mkdtempSync(join(tmpdir(), "hermes-image-"))
   const clean = () => rmSync(directory, { recursive: true, force: true })
   const root = join(directory, "root")
-  for (const name of ["bin", "tmp", "etc", "dev", "proc", "sys", "home"]) mkdirSync(join(root, name), { recursive: true })
+  for (const name of ["bin", "tmp", "etc", "dev", "proc", "sys", "home"])
+    mkdirSync(join(root, name), { recursive: true })
   // As every image has it: a mount there takes over who may write.
   chmodSync(join(root, "tmp"), 0o1777)
   copyFileSync(box, join(root, "bin/busybox"))
-  for (const applet of (output(box, ["--list"]) ?? "").split("\n")) if (applet !== "busybox" && applet !== "") symlinkSync("busybox", join(root, "bin", applet))
+  for (const applet of (output(box, ["--list"]) ?? "").split("\n"))
+    if (applet !== "busybox" && applet !== "") symlinkSync("busybox", join(root, "bin", applet))
   // A program that makes terminals, with its libraries, as images of a distribution have it.
   const script = output("sh", ["-c", "command -v script"])
-  for (const file of script === undefined ? [] : [script, ...(output("ldd", [script]) ?? "").match(/\/\S+/g) ?? []]) {
+  for (const file of script === undefined ? [] : [script, ...((output("ldd", [script]) ?? "").match(/\/\S+/g) ?? [])]) {
     const target = file === script ? join(root, "bin/script") : join(root, file)
     mkdirSync(join(target, ".."), { recursive: true })
     rmSync(target, { force: true })
@@ -67,7 +85,9 @@ export const engine = (kind: "docker" | "podman"): { readonly engine?: Engine; r
   }
   const limits = kind === "podman" ? ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"] : []
   const tried = (program: string) => {
-    const { status, stderr } = spawnSync(program, ["run", "--rm", "--network", "none", ...limits, image, "/bin/true"], { encoding: "utf8" })
+    const { status, stderr } = spawnSync(program, ["run", "--rm", "--network", "none", ...limits, image, "/bin/true"], {
+      encoding: "utf8"
+    })
     return status === 0 ? undefined : stderr.trim().split("\n").at(-1)
   }
   const failure = tried(kind)
@@ -94,7 +114,12 @@ export interface SshServer {
 }
 
 export const sshd = output("sh", ["-c", "command -v /usr/sbin/sshd || command -v sshd"])
-export const sshReason = sshd === undefined ? "sshd is not installed" : output("ssh", ["-V"]) === undefined ? "ssh is not installed" : undefined
+export const sshReason =
+  sshd === undefined
+    ? "sshd is not installed"
+    : output("ssh", ["-V"]) === undefined
+      ? "ssh is not installed"
+      : undefined
 
 const freePort = (): Promise<number> =>
   new Promise((resolve) => {
@@ -109,22 +134,40 @@ const freePort = (): Promise<number> =>
 export const sshServer = Effect.acquireRelease(
   Effect.promise(async (): Promise<SshServer & { readonly directory: string }> => {
     const directory = mkdtempSync(join(tmpdir(), "hermes-sshd-"))
-    const key = (name: string) => execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(directory, name)])
+    const key = (name: string) =>
+      execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(directory, name)])
     key("host")
     key("user")
     copyFileSync(join(directory, "user.pub"), join(directory, "authorized"))
     // A root without it: the server wants one that nobody else can write.
     if (process.getuid?.() === 0 && !existsSync("/run/sshd")) mkdirSync("/run/sshd", { mode: 0o755 })
-    for (let attempt = 0;; attempt++) {
+    for (let attempt = 0; ; attempt++) {
       const port = await freePort()
-      writeFileSync(join(directory, "config"), [
-        `ListenAddress 127.0.0.1:${port}`, `HostKey ${directory}/host`, `AuthorizedKeysFile ${directory}/authorized`, "PidFile none",
-        "StrictModes no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "PermitRootLogin prohibit-password", "AcceptEnv LANG",
-        // A shell of a deeper level reads no start-up file: those of the user of this machine are no part of a test.
-        "SetEnv SHLVL=5", ""
-      ].join("\n"))
-      writeFileSync(join(directory, "known"), `[127.0.0.1]:${port} ${readFileSync(join(directory, "host.pub"), "utf8")}`)
-      const server = spawn(sshd ?? "sshd", ["-D", "-e", "-f", join(directory, "config")], { stdio: ["ignore", "ignore", "pipe"] })
+      writeFileSync(
+        join(directory, "config"),
+        [
+          `ListenAddress 127.0.0.1:${port}`,
+          `HostKey ${directory}/host`,
+          `AuthorizedKeysFile ${directory}/authorized`,
+          "PidFile none",
+          "StrictModes no",
+          "PasswordAuthentication no",
+          "KbdInteractiveAuthentication no",
+          "UsePAM no",
+          "PermitRootLogin prohibit-password",
+          "AcceptEnv LANG",
+          // A shell of a deeper level reads no start-up file: those of the user of this machine are no part of a test.
+          "SetEnv SHLVL=5",
+          ""
+        ].join("\n")
+      )
+      writeFileSync(
+        join(directory, "known"),
+        `[127.0.0.1]:${port} ${readFileSync(join(directory, "host.pub"), "utf8")}`
+      )
+      const server = spawn(sshd ?? "sshd", ["-D", "-e", "-f", join(directory, "config")], {
+        stdio: ["ignore", "ignore", "pipe"]
+      })
       const listens = await new Promise<boolean>((resolve) => {
         server.stderr.on("data", (text) => String(text).includes("Server listening") && resolve(true))
         server.once("exit", () => resolve(false))
@@ -137,7 +180,8 @@ export const sshServer = Effect.acquireRelease(
           key: join(directory, "user"),
           known: ["-F", "/dev/null", "-o", `UserKnownHostsFile=${directory}/known`, "-o", "IdentitiesOnly=yes"],
           endSessions: () => {
-            for (const pid of (output("ps", ["-o", "pid=", "--ppid", String(server.pid)]) ?? "").split("\n")) process.kill(Number(pid), "SIGKILL")
+            for (const pid of (output("ps", ["-o", "pid=", "--ppid", String(server.pid)]) ?? "").split("\n"))
+              process.kill(Number(pid), "SIGKILL")
           },
           stop: () => void server.kill("SIGTERM")
         }

@@ -38,15 +38,22 @@ const toolkit = Toolkit.make(Echo)
 const files = Toolkit.make(Touch)
 
 /** A model that answers by what the last user message says. */
-export type Respond = (asked: { readonly prompt: string; readonly tools: ReadonlyArray<string>; readonly results: number }) => ReturnType<Fake.Turn>
+export type Respond = (asked: {
+  readonly prompt: string
+  readonly tools: ReadonlyArray<string>
+  readonly results: number
+}) => ReturnType<Fake.Turn>
 
 export const say = (text: string) => Effect.succeed(Fake.textAnswer(text))
 
-export const setup = (respond: Respond, options: {
+export const setup = (
+  respond: Respond,
+  options: {
     readonly settings?: AgentSettings
     readonly hooks?: ReadonlyArray<Hook>
     readonly middleware?: ReadonlyArray<Middleware.ToolExecution>
-  } = {}) => {
+  } = {}
+) => {
   const ran: Array<string> = []
   const prompts: Array<string> = []
   const efforts: Array<string | undefined> = []
@@ -55,7 +62,7 @@ export const setup = (respond: Respond, options: {
     ...base.provider,
     prepare: (call: Parameters<typeof base.provider.prepare>[0]) => {
       const user = call.messages.findLast((message) => message.role === "user") as Prompt.UserMessage
-      const prompt = user.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+      const prompt = user.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
       const results = call.messages.slice(call.messages.lastIndexOf(user)).filter(({ role }) => role === "tool").length
       efforts.push(call.reasoningEffort)
       return Effect.succeed({ prompt, results, tools: call.tools.map(({ name }) => name) })
@@ -68,29 +75,47 @@ export const setup = (respond: Respond, options: {
   const hooks: ReadonlyArray<Hook> = options.hooks ?? []
   const middleware: ReadonlyArray<Middleware.ToolExecution> = options.middleware ?? []
   const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware }).pipe(
-    Layer.provideMerge(Layer.mergeAll(
-      ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider as unknown as Service))),
-      Hooks.layer(hooks),
-      Layer.fresh(Children.layer),
-      Layer.fresh(SessionStore.layerMemory),
-      ToolRegistry.layer([
-        Toolset.make("test", toolkit, toolkit.toLayer({
-          echo: ({ text }) =>
-            Effect.sync(() => {
-              ran.push(text)
-              return text
+    Layer.provideMerge(
+      Layer.mergeAll(
+        ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider as unknown as Service))),
+        Hooks.layer(hooks),
+        Layer.fresh(Children.layer),
+        Layer.fresh(SessionStore.layerMemory),
+        ToolRegistry.layer([
+          Toolset.make(
+            "test",
+            toolkit,
+            toolkit.toLayer({
+              echo: ({ text }) =>
+                Effect.sync(() => {
+                  ran.push(text)
+                  return text
+                })
             })
-        })),
-        Toolset.make("files", files, files.toLayer(Effect.map(FileState.FileState, (state) => ({
-          touch: Effect.fnUntraced(function*({ path, write }: { readonly path: string; readonly write: boolean }) {
-            const { sessionId } = yield* ToolContext
-            yield* write ? state.wrote(sessionId, path, "new") : state.saw(sessionId, path, "old")
-            return path
-          })
-        })))),
-        Delegate.toolset
-      ])
-    )),
+          ),
+          Toolset.make(
+            "files",
+            files,
+            files.toLayer(
+              Effect.map(FileState.FileState, (state) => ({
+                touch: Effect.fnUntraced(function* ({
+                  path,
+                  write
+                }: {
+                  readonly path: string
+                  readonly write: boolean
+                }) {
+                  const { sessionId } = yield* ToolContext
+                  yield* write ? state.wrote(sessionId, path, "new") : state.saw(sessionId, path, "old")
+                  return path
+                })
+              }))
+            )
+          ),
+          Delegate.toolset
+        ])
+      )
+    ),
     Layer.provideMerge(Layer.fresh(FileState.layer))
   )
   return { layer, ran, prompts, efforts }
@@ -98,11 +123,11 @@ export const setup = (respond: Respond, options: {
 
 export const delegate = (params: unknown) => Effect.succeed(Fake.callsAnswer(Fake.call("d1", "delegate_task", params)))
 
-export const lastResult = Effect.fnUntraced(function*(sessionId: string) {
+export const lastResult = Effect.fnUntraced(function* (sessionId: string) {
   const messages = yield* (yield* SessionStore.SessionStore).messages(sessionId as never)
   const results = messages.flatMap((message) =>
     message.role === "tool"
-      ? message.content.flatMap((part) => part.type === "tool-result" ? [String(part.result)] : [])
+      ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
       : []
   )
   return JSON.parse(results.at(-1) ?? "null") as { results: ReadonlyArray<ChildReport>; error?: string; note?: string }

@@ -20,7 +20,10 @@ interface Target {
 
 /** Every entry with code, the root first. */
 export const entries = (): ReadonlyArray<Entry> => {
-  const { exports, name: packageName }: { readonly name: string; readonly exports: Readonly<Record<string, Target | string>> } = JSON.parse(
+  const {
+    exports,
+    name: packageName
+  }: { readonly name: string; readonly exports: Readonly<Record<string, Target | string>> } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8")
   )
   return Object.entries(exports).flatMap(([key, target]) => {

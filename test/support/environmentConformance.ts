@@ -9,19 +9,33 @@ import * as EnvironmentRules from "../../src/testing/EnvironmentRules.ts"
 
 export { graceful } from "../../src/testing/EnvironmentRules.ts"
 
-export type MakeSubject = Effect.Effect<EnvironmentRules.TestedEnvironment, unknown, Scope.Scope | NodeServices.NodeServices>
+export type MakeSubject = Effect.Effect<
+  EnvironmentRules.TestedEnvironment,
+  unknown,
+  Scope.Scope | NodeServices.NodeServices
+>
 
 /** Runs the suite on an environment. `reason` says why this machine has none. */
 export const conformance = (
   name: string,
   make: MakeSubject,
-  { exception, reason }: { readonly reason?: string | undefined; readonly exception?: { readonly rule: string; readonly why: string } } = {}
+  {
+    exception,
+    reason
+  }: { readonly reason?: string | undefined; readonly exception?: { readonly rule: string; readonly why: string } } = {}
 ): void => {
   const title = reason === undefined ? name : `${name} (not tested: ${reason})`
-  layer(Layer.effect(EnvironmentRules.Subject, Effect.orDie(make)).pipe(Layer.provide(ChildProcesses.layer)), { excludeTestServices: true, timeout: 60_000 })(title, (it) => {
+  layer(Layer.effect(EnvironmentRules.Subject, Effect.orDie(make)).pipe(Layer.provide(ChildProcesses.layer)), {
+    excludeTestServices: true,
+    timeout: 60_000
+  })(title, (it) => {
     for (const { about, check, name: rule } of EnvironmentRules.rules) {
       const isException = rule === exception?.rule
-      it.effect.skipIf(reason !== undefined || isException)(`${about} ${rule}${isException ? ` (exception: ${exception.why})` : ""}`, () => check, { timeout: 60_000 })
+      it.effect.skipIf(reason !== undefined || isException)(
+        `${about} ${rule}${isException ? ` (exception: ${exception.why})` : ""}`,
+        () => check,
+        { timeout: 60_000 }
+      )
     }
   })
 }

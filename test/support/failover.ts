@@ -34,14 +34,21 @@ export const status = (code: number, type?: string): AiError.AiError =>
   AiError.make({
     module: "Fake",
     method: "execute",
-    reason: code === 429
-      ? new AiError.RateLimitError({ metadata: { status: code } })
-      : code >= 500
-      ? new AiError.InternalProviderError({ description: `HTTP ${code}`, metadata: { status: code, ...(type === undefined ? {} : { type }) } })
-      : new AiError.InvalidRequestError({ description: `HTTP ${code}`, metadata: { status: code } })
+    reason:
+      code === 429
+        ? new AiError.RateLimitError({ metadata: { status: code } })
+        : code >= 500
+          ? new AiError.InternalProviderError({
+              description: `HTTP ${code}`,
+              metadata: { status: code, ...(type === undefined ? {} : { type }) }
+            })
+          : new AiError.InvalidRequestError({ description: `HTTP ${code}`, metadata: { status: code } })
   })
 
-export const fails = (error: AiError.AiError): Fake.Turn => () => Effect.fail(error)
+export const fails =
+  (error: AiError.AiError): Fake.Turn =>
+  () =>
+    Effect.fail(error)
 
 /** Which route asked, `primary` for the router's own. */
 export interface Asked {
@@ -49,23 +56,24 @@ export interface Asked {
   readonly call: ModelCall
 }
 
-const shared: RouteCallState.Shared = Effect.runSync(Effect.scoped(Effect.gen(function*() {
-  return {
-    catalogue: Catalogue.makeBundled(),
-    endpoints: undefined,
-    providers: yield* RoutedModelRouter.makeOpenProviders(() => Effect.die("nothing is opened")),
-    limits: yield* RateLimitGate.makeLimits,
-    guard: RateGuard.none,
-    backoff: Backoff.defaults,
-    maxAttempts: 1,
-    streamRetries: 0
-  }
-})))
+const shared: RouteCallState.Shared = Effect.runSync(
+  Effect.scoped(
+    Effect.gen(function* () {
+      return {
+        catalogue: Catalogue.makeBundled(),
+        endpoints: undefined,
+        providers: yield* RoutedModelRouter.makeOpenProviders(() => Effect.die("nothing is opened")),
+        limits: yield* RateLimitGate.makeLimits,
+        guard: RateGuard.none,
+        backoff: Backoff.defaults,
+        maxAttempts: 1,
+        streamRetries: 0
+      }
+    })
+  )
+)
 
-export const make = (
-  primary: Route.Route,
-  answer: (asked: Asked, count: number) => Fake.Turn
-) => {
+export const make = (primary: Route.Route, answer: (asked: Asked, count: number) => Fake.Turn) => {
   const asked: Array<Asked> = []
   const router: ModelRouter = {
     primary: Effect.succeed(Route.toInfo(primary)),
@@ -87,8 +95,21 @@ export const make = (
           })
       }
       const managed = RouteCallState.manageRoute({ route: route ?? primary, pool: undefined, limits: undefined })
-      return Effect.clockWith((clock) => Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
-        Attempt.runAttempt<E>(RouteCallState.makeCallState({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, clock, 0), own)))
+      return Effect.clockWith((clock) =>
+        Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
+          Attempt.runAttempt<E>(
+            RouteCallState.makeCallState(
+              { shared, interceptors, question, log },
+              { hasNext: false, isPrimary: true },
+              managed,
+              known,
+              clock,
+              0
+            ),
+            own
+          )
+        )
+      )
     }
   }
   const notices: Array<string> = []
@@ -112,4 +133,4 @@ export const make = (
 }
 
 export const textOf = (answer: Middleware.ModelAnswer): string =>
-  answer.response.parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  answer.response.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")

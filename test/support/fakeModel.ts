@@ -3,7 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
-import type { ContentPart, ExecuteOptions, ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../src/domain/Model.ts"
+import type {
+  ContentPart,
+  ExecuteOptions,
+  ModelCall,
+  ModelRequest,
+  ModelResponse,
+  StreamPart
+} from "../../src/domain/Model.ts"
 import { toResponse } from "../../src/domain/Usage.ts"
 import { Provider, type Service } from "../../src/provider/Provider.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
@@ -29,18 +36,26 @@ export const call = (id: string, name: string, params: unknown): ContentPart =>
 
 export const callsAnswer = (...calls: ReadonlyArray<ContentPart>): ModelResponse => answer(calls, "tool-calls")
 
-export const text = (value: string): Turn => () => Effect.succeed(textAnswer(value))
+export const text =
+  (value: string): Turn =>
+  () =>
+    Effect.succeed(textAnswer(value))
 
-export const calls = (...parts: ReadonlyArray<ContentPart>): Turn => () => Effect.succeed(callsAnswer(...parts))
+export const calls =
+  (...parts: ReadonlyArray<ContentPart>): Turn =>
+  () =>
+    Effect.succeed(callsAnswer(...parts))
 
 /** Streams the pieces one by one, then answers with their whole. */
-export const pieces = (...texts: ReadonlyArray<string>): Turn => (_, options) =>
-  Effect.gen(function*() {
-    const show = (part: StreamPart) => options?.onPart === undefined ? Effect.void : options.onPart([part])
-    yield* show(Response.makePart("text-start", { id: "1" }))
-    for (const delta of texts) yield* show(Response.makePart("text-delta", { id: "1", delta }))
-    return textAnswer(texts.join(""))
-  })
+export const pieces =
+  (...texts: ReadonlyArray<string>): Turn =>
+  (_, options) =>
+    Effect.gen(function* () {
+      const show = (part: StreamPart) => (options?.onPart === undefined ? Effect.void : options.onPart([part]))
+      yield* show(Response.makePart("text-start", { id: "1" }))
+      for (const delta of texts) yield* show(Response.makePart("text-delta", { id: "1", delta }))
+      return textAnswer(texts.join(""))
+    })
 
 export const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Fake", method: "execute", reason })
@@ -74,10 +89,5 @@ export const make = (...turns: ReadonlyArray<Turn>): Fake => {
       }),
     decode: (raw) => Effect.succeed(textAnswer(`decoded ${JSON.stringify(raw)}`))
   }
-  return {
-    asked,
-    executed,
-    provider,
-    router: ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider)))
-  }
+  return { asked, executed, provider, router: ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider))) }
 }

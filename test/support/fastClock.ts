@@ -1,4 +1,5 @@
-// A clock that runs faster than the one of the machine, for tests that wait for the product's own backoff over real sockets.
+// A clock that runs faster than the one of the machine, for tests that wait for the product's own backoff over real
+// sockets.
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -32,30 +32,37 @@ const tree = (fs: FileSystem.FileSystem, dir: string): Effect.Effect<Tree, Platf
       Effect.forEach(entries, ({ name, type }): Effect.Effect<Tree, PlatformError> => {
         const path = `${dir}/${name}`
         if (type === "Directory") return Effect.map(tree(fs, path), (below) => [[path, type], ...below])
-        return Effect.map(type === "SymbolicLink" ? fs.readLink(path) : fs.readFileString(path), (text) => [[path, text]])
+        return Effect.map(type === "SymbolicLink" ? fs.readLink(path) : fs.readFileString(path), (text) => [
+          [path, text]
+        ])
       }),
       (lists) => lists.flat().sort(([a], [b]) => a.localeCompare(b))
-    ))
+    )
+  )
 
 const bind = (fs: FileSystem.FileSystem) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const path = yield* Path.Path
     const dir = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-files-" }))
     const home = path.join(dir, "home")
     yield* fs.makeDirectory(path.join(home, ".hermes"), { recursive: true })
-    const services = yield* Layer.build(Layer.merge(
-      Layer.fresh(FileState.layer),
-      Layer.provide(
-        Places.layer({ home, agentHome: path.join(home, ".hermes") }),
-        Layer.succeed(FileSystem.FileSystem, fs)
+    const services = yield* Layer.build(
+      Layer.merge(
+        Layer.fresh(FileState.layer),
+        Layer.provide(
+          Places.layer({ home, agentHome: path.join(home, ".hermes") }),
+          Layer.succeed(FileSystem.FileSystem, fs)
+        )
       )
-    ))
-    const environment = yield* Layer.build(Layer.fresh(CommandEnvironment.layerLocal).pipe(Layer.provide(Layer.succeed(FileSystem.FileSystem, fs))))
+    )
+    const environment = yield* Layer.build(
+      Layer.fresh(CommandEnvironment.layerLocal).pipe(Layer.provide(Layer.succeed(FileSystem.FileSystem, fs)))
+    )
     const tools = yield* Files.toolset.bind.pipe(Effect.provideContext(Context.merge(services, environment)))
     const state = yield* FileState.FileState.pipe(Effect.provideContext(services))
     /** What each session was told, as the conversation of a run holds it. */
     const told = new Map<string, Array<string>>()
-    const call = Effect.fnUntraced(function*(
+    const call = Effect.fnUntraced(function* (
       name: string,
       params: Record<string, unknown>,
       options: { readonly session?: string; readonly cwd?: string } = {}
@@ -88,7 +95,7 @@ const bind = (fs: FileSystem.FileSystem) =>
       state,
       call,
       at,
-      put: Effect.fnUntraced(function*(name: string, content: string | Uint8Array) {
+      put: Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
         const file = path.isAbsolute(name) ? name : at(name)
         yield* fs.makeDirectory(path.dirname(file), { recursive: true })
         yield* typeof content === "string" ? fs.writeFileString(file, content) : fs.writeFile(file, content)

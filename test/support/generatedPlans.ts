@@ -1,4 +1,5 @@
-// Plans of runs made of a seed: what the model says, how its tools and servers fail, where the run is interrupted, and how it goes on.
+// Plans of runs made of a seed: what the model says, how its tools and servers fail, where the run is interrupted, and
+// how it goes on.
 import * as Prompt from "effect/ai/Prompt"
 import type { protocols, WireTurn } from "./wireModel.ts"
 
@@ -10,9 +11,9 @@ export interface Dice {
 }
 
 export const dice = (seed: number): Dice => {
-  let state = seed * 2_654_435_761 + 12_345 >>> 0
+  let state = (seed * 2_654_435_761 + 12_345) >>> 0
   const next = (): number => {
-    state = Math.imul(state ^ state >>> 15, 0x2c1b3c6d) + 0x9e3779b9 >>> 0
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
     return (state >>> 8) / 0x100_0000
   }
   const below = (limit: number): number => Math.floor(next() * limit)
@@ -30,9 +31,22 @@ export type Move =
 
 export type Mode = keyof typeof protocols | "scripted"
 export type RoutedMode = "chat_completions" | "anthropic_messages" | "codex_responses"
-const modes: readonly [Mode, ...ReadonlyArray<Mode>] = ["scripted", "chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
+const modes: readonly [Mode, ...ReadonlyArray<Mode>] = [
+  "scripted",
+  "chat_completions",
+  "anthropic_messages",
+  "codex_responses",
+  "bedrock_converse"
+]
 
-const alphabets = ["plain words ", "ä€😀 \n", "\"quoted\" \\ {json} ", "<b>&amp;</b>\t", "שלום 世界 ", "<plugin-context>in</plugin-context> "] as const
+const alphabets = [
+  "plain words ",
+  "ä€😀 \n",
+  '"quoted" \\ {json} ',
+  "<b>&amp;</b>\t",
+  "שלום 世界 ",
+  "<plugin-context>in</plugin-context> "
+] as const
 
 /** A value that the program holds as a secret: no view has it. */
 export const heldSecret = "hldQz7Xw93LmVt52KpRb81Ns"
@@ -44,7 +58,9 @@ const textOf = (dice: Dice, name: string): string => {
 }
 
 /** A picture of the smallest size. */
-export const picture = Uint8Array.from(atob("R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="), (char) => char.charCodeAt(0))
+export const picture = Uint8Array.from(atob("R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="), (char) =>
+  char.charCodeAt(0)
+)
 
 /** Every text that is generated begins with a name of its own. */
 const namer = () => {
@@ -52,21 +68,37 @@ const namer = () => {
   return (what: string): string => `${what}#${++count}#`
 }
 
-const callOf = (dice: Dice, name: (what: string) => string, canHang: boolean): { readonly name: string; readonly args: string } => {
+const callOf = (
+  dice: Dice,
+  name: (what: string) => string,
+  canHang: boolean
+): { readonly name: string; readonly args: string } => {
   const text = textOf(dice, name("argument"))
   const kind = dice.below(canHang ? 16 : 15)
   if (kind === 13) return { name: "draws", args: JSON.stringify({ text }) }
-  if (kind === 14) return { name: "script", args: JSON.stringify({ texts: Array.from({ length: dice.below(4) }, () => textOf(dice, name("nested"))) }) }
+  if (kind === 14)
+    return {
+      name: "script",
+      args: JSON.stringify({ texts: Array.from({ length: dice.below(4) }, () => textOf(dice, name("nested"))) })
+    }
   if (kind < 4) return { name: "echo", args: JSON.stringify({ text }) }
   if (kind < 6) return { name: "note", args: JSON.stringify({ text }) }
   if (kind === 6) return { name: "fails", args: JSON.stringify({ text }) }
   if (kind === 7) return { name: "dies", args: JSON.stringify({ text }) }
   if (kind === 8) return { name: "wipe", args: JSON.stringify({ text }) }
   if (kind === 9) return { name: "no_such_tool", args: JSON.stringify({ text }) }
-  if (kind === 10) return { name: "echo", args: dice.of(["[1]", "not json", `{"text": "cut in the mid`, "{}", `{"text": 5}`]) }
+  if (kind === 10)
+    return { name: "echo", args: dice.of(["[1]", "not json", `{"text": "cut in the mid`, "{}", `{"text": 5}`]) }
   if (kind === 11) return { name: "delegate_task", args: JSON.stringify({ goal: textOf(dice, name("goal")) }) }
   if (kind === 12) {
-    return { name: "delegate_task", args: JSON.stringify(dice.chance(0.4) ? { goal: name("goal"), background: true } : { tasks: [{ goal: name("goal") }, { goal: name("goal") }] }) }
+    return {
+      name: "delegate_task",
+      args: JSON.stringify(
+        dice.chance(0.4)
+          ? { goal: name("goal"), background: true }
+          : { tasks: [{ goal: name("goal") }, { goal: name("goal") }] }
+      )
+    }
   }
   return { name: "waits", args: JSON.stringify({ text }) }
 }
@@ -85,7 +117,14 @@ const moveOf = (dice: Dice, name: (what: string) => string): Move => {
     id: dice.chance(0.1) ? "call_0" : name("call").replaceAll("#", "_"),
     ...callOf(dice, name, true)
   }))
-  return { kind: "say", turn: { ...(dice.chance(0.4) ? { text: said() } : {}), ...(dice.chance(0.2) ? { thought: textOf(dice, name("thought")) } : {}), calls } }
+  return {
+    kind: "say",
+    turn: {
+      ...(dice.chance(0.4) ? { text: said() } : {}),
+      ...(dice.chance(0.2) ? { thought: textOf(dice, name("thought")) } : {}),
+      calls
+    }
+  }
 }
 
 /** One run of a session. */
@@ -101,7 +140,8 @@ export interface PlannedRun {
   readonly task: "title" | "vision" | "summary" | "approval"
 }
 
-const isRouted = (mode: Mode): mode is RoutedMode => mode === "chat_completions" || mode === "anthropic_messages" || mode === "codex_responses"
+const isRouted = (mode: Mode): mode is RoutedMode =>
+  mode === "chat_completions" || mode === "anthropic_messages" || mode === "codex_responses"
 
 /** All that follows from a seed. */
 export interface Plan {
@@ -120,7 +160,9 @@ export interface Plan {
   readonly restarts: boolean
   /** A conversation that grew has a note in the place of its beginning, which is sent and not stored. */
   readonly compacts: boolean
-  /** Number of the run whose process dies where the run would be ended; the next one finds what was on the disk then. */
+  /**
+   * Number of the run whose process dies where the run would be ended; the next one finds what was on the disk then.
+   */
   readonly dies: number | undefined
 }
 
@@ -180,7 +222,10 @@ export const planOf = (seed: number): Plan => {
     rewritesArguments: d.chance(0.2),
     addsMessages: d.chance(0.2),
     approves: d.of(["once", "deny"]),
-    routes: isRouted(mode) && d.chance(0.4) ? [mode, d.of(["chat_completions", "anthropic_messages", "codex_responses"])] : undefined,
+    routes:
+      isRouted(mode) && d.chance(0.4)
+        ? [mode, d.of(["chat_completions", "anthropic_messages", "codex_responses"])]
+        : undefined,
     restarts: d.chance(0.2),
     compacts: d.chance(0.2),
     dies: undefined
@@ -189,5 +234,10 @@ export const planOf = (seed: number): Plan => {
   if (plan.runs.length < 2 || !d.chance(0.3)) return plan
   const dies = d.below(plan.runs.length - 1)
   const endsAt = 1 + d.below(25)
-  return { ...plan, dies, restarts: true, runs: plan.runs.map((run, index) => index === dies ? { ...run, endsAt } : run) }
+  return {
+    ...plan,
+    dies,
+    restarts: true,
+    runs: plan.runs.map((run, index) => (index === dies ? { ...run, endsAt } : run))
+  }
 }

@@ -21,11 +21,16 @@ export const processorTime = (work: () => void): number => {
 }
 
 /**
- * Reads a text of `size` and, sixteen times, one of a sixteenth of it: linear work is the same for both. Returns how many times more
- * the long one takes where that is steep, otherwise `undefined`. The times of all looks are added up, so that one that was disturbed
- * decides nothing. A text that is read within `cheap` microseconds is not looked at.
+ * Reads a text of `size` and, sixteen times, one of a sixteenth of it: linear work is the same for both. Returns how
+ * many times more the long one takes where that is steep, otherwise `undefined`. The times of all looks are added up,
+ * so that one that was disturbed decides nothing. A text that is read within `cheap` microseconds is not looked at.
  */
-export const steepness = (read: (text: string) => unknown, at: (size: number) => string, size: number, cheap: number): number | undefined => {
+export const steepness = (
+  read: (text: string) => unknown,
+  at: (size: number) => string,
+  size: number,
+  cheap: number
+): number | undefined => {
   const [whole, piece] = [at(size), at(Math.ceil(size / pieces))]
   const one = () => processorTime(() => read(whole))
   const many = () =>

@@ -33,24 +33,33 @@ export interface Options {
 }
 
 /**
- * Commands run on this machine as it is, and are asked about for what they are known to do only: with the defaults, tests of something
- * else would need a machine that can build a sandbox, or be told that this one cannot.
+ * Commands run on this machine as it is, and are asked about for what they are known to do only: with the defaults,
+ * tests of something else would need a machine that can build a sandbox, or be told that this one cannot.
  */
 export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local", HERMES_APPROVALS__UNKNOWN_COMMANDS: "allow" }
 
-const isModelArgument = (argument: string): boolean => /^(?:-m|--(?:model|provider|base-url|base_url|agent)(?:=.*)?)$/.test(argument)
+const isModelArgument = (argument: string): boolean =>
+  /^(?:-m|--(?:model|provider|base-url|base_url|agent)(?:=.*)?)$/.test(argument)
 
-const isModelVariable = (name: string): boolean => /^(?:HERMES_MODEL|HERMES_SUBMISSION|(?!HERMES_LANGFUSE)[A-Z_]*BASE_URL)/.test(name)
+const isModelVariable = (name: string): boolean =>
+  /^(?:HERMES_MODEL|HERMES_SUBMISSION|(?!HERMES_LANGFUSE)[A-Z_]*BASE_URL)/.test(name)
 
-const textOf = (path: string): string => existsSync(path) ? readFileSync(path, "utf8") : ""
+const textOf = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "")
 
 /**
- * Asks for the built-in stand-in, as a user of it has to, where a test says nothing about a model: neither its arguments, nor its variables,
- * nor the files of its home directory. `HERMES_MODEL__PROVIDER: "auto"` leaves it as it is.
+ * Asks for the built-in stand-in, as a user of it has to, where a test says nothing about a model: neither its
+ * arguments, nor its variables, nor the files of its home directory. `HERMES_MODEL__PROVIDER: "auto"` leaves it as it
+ * is.
  */
-export const standInWhereUnset = (args: ReadonlyArray<string>, { env = {}, home }: Pick<Options, "env" | "home">): Readonly<Record<string, string>> => {
-  const isSaid = args.some(isModelArgument) || Object.keys(env).some(isModelVariable)
-    || /(?:^|[{,])\s*"?model"?\s*:/m.test(textOf(join(home, "config.yaml"))) || textOf(join(home, ".env")).split("\n").some(isModelVariable)
+export const standInWhereUnset = (
+  args: ReadonlyArray<string>,
+  { env = {}, home }: Pick<Options, "env" | "home">
+): Readonly<Record<string, string>> => {
+  const isSaid =
+    args.some(isModelArgument) ||
+    Object.keys(env).some(isModelVariable) ||
+    /(?:^|[{,])\s*"?model"?\s*:/m.test(textOf(join(home, "config.yaml"))) ||
+    textOf(join(home, ".env")).split("\n").some(isModelVariable)
   return isSaid ? {} : { HERMES_MODEL__PROVIDER: "offline" }
 }
 
@@ -68,7 +77,11 @@ const environment = (args: ReadonlyArray<string>, options: Options): NodeJS.Proc
 /** Runs a command line to its end. */
 export const run = (command: string, args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
   Effect.callback<Ended>((resume) => {
-    const child = spawn(command, args, { cwd: options.cwd, env: environment(args, options), stdio: ["pipe", "pipe", "pipe"] })
+    const child = spawn(command, args, {
+      cwd: options.cwd,
+      env: environment(args, options),
+      stdio: ["pipe", "pipe", "pipe"]
+    })
     options.onStart?.(child)
     let stdout = ""
     let stderr = ""
@@ -106,12 +119,14 @@ export const machine = Effect.map(temporaryDirectory, (directory) => {
   const home = join(root, ".hermes")
   const cwd = join(root, "work")
   mkdirSync(cwd)
-  const write = (base: string) => (name: string, content: string): string => {
-    const path = join(base, name)
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, content)
-    return path
-  }
+  const write =
+    (base: string) =>
+    (name: string, content: string): string => {
+      const path = join(base, name)
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, content)
+      return path
+    }
   return {
     home,
     cwd,

@@ -21,7 +21,7 @@ export const answerText = [
   "# Answer\n\nThe file `package.json` says **two** things:\n\n",
   "- the name is *hermes-effect*, which is a rather long name for a package, so that this line has to be broken somewhere\n",
   "- the version is 0.1.0\n\n| Key | Value |\n|---|--:|\n| name | hermes-effect |\n| version | 0.1.0 |\n\n",
-  "```json\n{ \"name\": \"hermes-effect\" }\n```\n\nThat is all."
+  '```json\n{ "name": "hermes-effect" }\n```\n\nThat is all.'
 ]
 
 const Nap = Tool.make("nap", {
@@ -30,7 +30,10 @@ const Nap = Tool.make("nap", {
   success: Schema.String
 }).annotate(Tool.Readonly, true)
 
-const Wipe = Tool.make("wipe", { description: "Wipes the table", success: Schema.String }).annotate(Tool.Destructive, true)
+const Wipe = Tool.make("wipe", { description: "Wipes the table", success: Schema.String }).annotate(
+  Tool.Destructive,
+  true
+)
 
 const toolkit = Toolkit.make(Nap, Wipe)
 const handlers = toolkit.toLayer({
@@ -41,19 +44,23 @@ const handlers = toolkit.toLayer({
 
 /** Text of the last thing that the user said: a turn that failed leaves its own before it, in the same message. */
 const textOf = (message: Prompt.Message | undefined): string =>
-  message?.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).at(-1) ?? "" : ""
+  message?.role === "user"
+    ? (message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).at(-1) ?? "")
+    : ""
 
 /** Streams with pauses of so many milliseconds. */
-const say = (texts: ReadonlyArray<string>, millis: number): Fake.Turn => (_, options) =>
-  Effect.gen(function*() {
-    const show = (part: StreamPart) => options?.onPart === undefined ? Effect.void : options.onPart([part])
-    yield* show(Response.makePart("text-start", { id: "1" }))
-    for (const delta of texts) {
-      yield* show(Response.makePart("text-delta", { id: "1", delta }))
-      if (millis > 0) yield* Effect.sleep(millis)
-    }
-    return Fake.textAnswer(texts.join(""))
-  })
+const say =
+  (texts: ReadonlyArray<string>, millis: number): Fake.Turn =>
+  (_, options) =>
+    Effect.gen(function* () {
+      const show = (part: StreamPart) => (options?.onPart === undefined ? Effect.void : options.onPart([part]))
+      yield* show(Response.makePart("text-start", { id: "1" }))
+      for (const delta of texts) {
+        yield* show(Response.makePart("text-delta", { id: "1", delta }))
+        if (millis > 0) yield* Effect.sleep(millis)
+      }
+      return Fake.textAnswer(texts.join(""))
+    })
 
 const hang: Fake.Turn = (_, options) =>
   Effect.andThen(
@@ -81,18 +88,22 @@ export const make = (pause: number): Fake.Fake => {
       if (said.includes("talk")) return answer(say(["Well, ", "yes."], 60_000))
       if (said.includes("slow")) return answer(Fake.calls(Fake.call("1", "nap", { name: "anna", millis: 60_000 })))
       if (said.includes("tools")) {
-        return answer(Fake.calls(
-          Fake.call("1", "nap", { name: "anna", millis: pause * 20 }),
-          Fake.call("2", "nap", { name: "bert", millis: pause * 40 }),
-          Fake.call("3", "nap", { name: "broken", millis: 0 })
-        ))
+        return answer(
+          Fake.calls(
+            Fake.call("1", "nap", { name: "anna", millis: pause * 20 }),
+            Fake.call("2", "nap", { name: "bert", millis: pause * 40 }),
+            Fake.call("3", "nap", { name: "broken", millis: 0 })
+          )
+        )
       }
       if (said.includes("wipe")) return answer(Fake.calls(Fake.call("1", "wipe", {})))
       if (said.includes("ask later")) {
-        return answer(Fake.calls(
-          Fake.call("1", "nap", { name: "anna", millis: 1000 }),
-          Fake.call("2", "clarify", { question: "Ready?", choices: ["yes"] })
-        ))
+        return answer(
+          Fake.calls(
+            Fake.call("1", "nap", { name: "anna", millis: 1000 }),
+            Fake.call("2", "clarify", { question: "Ready?", choices: ["yes"] })
+          )
+        )
       }
       if (said.includes("ask long")) {
         const question = Array.from({ length: 80 }, (_, index) => `line ${index + 1}`).join("\n")
@@ -111,10 +122,12 @@ export const make = (pause: number): Fake.Fake => {
 /** The services that a session needs. */
 export const layer = (fake: Fake.Fake, hooks: ReadonlyArray<Hook<never>> = []) =>
   Agent.layer({ cwd: "/tmp", identity: "You are a test.", platform: "cli" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(
-      fake.router,
-      SessionStore.layerMemory,
-      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Clarify.toolset]),
-      Hooks.layer(hooks)
-    ))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        fake.router,
+        SessionStore.layerMemory,
+        ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Clarify.toolset]),
+        Hooks.layer(hooks)
+      )
+    )
   )

@@ -12,7 +12,7 @@ import * as Model from "./interactiveModel.ts"
 
 const [mode = "render", pause = "5", parts = "plain"] = process.argv.slice(2)
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const options: Interactive.InteractiveOptions = {
     terminal: yield* NodeTerminal.make(),
     history: Beside.history(),
@@ -21,9 +21,12 @@ const program = Effect.gen(function*() {
     session: { id: yield* Ids.makeSessionId, known: undefined },
     newSession: Ids.makeSessionId,
     input: { source: "cli" },
-    ...parts === "screen"
-      ? { status: { compactAt: 0.5, home: undefined }, notify: { method: "bell", after: Duration.zero, title: "project · hermes" } }
-      : {}
+    ...(parts === "screen"
+      ? {
+          status: { compactAt: 0.5, home: undefined },
+          notify: { method: "bell", after: Duration.zero, title: "project · hermes" }
+        }
+      : {})
   }
   return yield* Interactive.run(options)
 })

@@ -45,7 +45,8 @@ const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(r
 const count = (text: string, part: string): number => text.split(part).length - 1
 
 /** What a test changes of a session. */
-export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "display" | "terminal" | "session">>, Beside.Given {
+export interface Changes
+  extends Partial<Omit<Interactive.InteractiveOptions, "display" | "terminal" | "session">>, Beside.Given {
   readonly display?: Parameters<typeof display>[0] | undefined
   readonly listeners?: ReadonlyArray<Hook<never>> | undefined
   readonly sessionId?: string | undefined
@@ -58,44 +59,60 @@ export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "d
 
 /** Starts a session, lets `body` drive it, and takes it down. */
 export const session = <A, E, R>(
-  { auxiliary, background, children, color = false, columns = 80, isLinear = false, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
+  {
+    auxiliary,
+    background,
+    children,
+    color = false,
+    columns = 80,
+    isLinear = false,
+    display: changedDisplay,
+    listeners = [],
+    prepare,
+    routes,
+    sessionId,
+    ...changes
+  }: Changes,
   body: (driver: Driver) => Effect.Effect<A, E, R>
 ) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const model = Model.make(0)
     const terminal = Virtual.make(columns, 60)
     const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
-    return yield* Effect.gen(function*() {
+    return yield* Effect.gen(function* () {
       const store = yield* SessionStore
       if (prepare !== undefined) yield* Effect.orDie(prepare(store))
       const id = Ids.SessionId.make(sessionId ?? "20260101_000000_aaaaaa")
       const known = yield* Effect.orDie(store.get(id))
       let next = 0
       const history = changes.history ?? Beside.history()
-      const fiber = yield* Effect.forkScoped(Interactive.run({
-        about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: "/tmp" },
-        newSession: Effect.sync(() => Ids.SessionId.make(`20260101_00000${++next}_bbbbbb`)),
-        input: { source: "cli" },
-        ...changes,
-        history,
-        display: display(changedDisplay),
-        session: { id, known: known._tag === "Some" ? known.value : undefined },
-        terminal: {
-          write: terminal.write,
-          size: () => ({ columns: terminal.columns, rows: terminal.rows }),
-          paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.makeCurrentTheme() }) : Paint.plain,
-          events,
-          suspend: Effect.void,
-          isLinear,
-          alternate: (isOn) => terminal.write(isOn ? "\u001b[?1049h" : "\u001b[?1049l"),
-          lend: (work) => work
-        }
-      }))
+      const fiber = yield* Effect.forkScoped(
+        Interactive.run({
+          about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: "/tmp" },
+          newSession: Effect.sync(() => Ids.SessionId.make(`20260101_00000${++next}_bbbbbb`)),
+          input: { source: "cli" },
+          ...changes,
+          history,
+          display: display(changedDisplay),
+          session: { id, known: known._tag === "Some" ? known.value : undefined },
+          terminal: {
+            write: terminal.write,
+            size: () => ({ columns: terminal.columns, rows: terminal.rows }),
+            paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.makeCurrentTheme() }) : Paint.plain,
+            events,
+            suspend: Effect.void,
+            isLinear,
+            alternate: (isOn) => terminal.write(isOn ? "\u001b[?1049h" : "\u001b[?1049l"),
+            lend: (work) => work
+          }
+        })
+      )
       const screen = () => terminal.lines().join("\n")
-      const until = Effect.fnUntraced(function*(text: string, times = 1) {
+      const until = Effect.fnUntraced(function* (text: string, times = 1) {
         const deadline = performance.now() + patienceMillis
         while (count(screen(), text) < times) {
-          if (performance.now() > deadline) throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)
+          if (performance.now() > deadline)
+            throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)
           yield* breathe
         }
         return screen()
@@ -119,6 +136,12 @@ export const session = <A, E, R>(
       Effect.scoped,
       // On a slow machine the clock's own warning would stand on the screen.
       Effect.provide(TestClock.layer({ warningDelay: "1 hour" })),
-      Effect.provide(Layer.mergeAll(Model.layer(model, listeners), Beside.layer({ auxiliary, background, children, routes }), NodeServices.layer))
+      Effect.provide(
+        Layer.mergeAll(
+          Model.layer(model, listeners),
+          Beside.layer({ auxiliary, background, children, routes }),
+          NodeServices.layer
+        )
+      )
     )
   })

@@ -1,5 +1,6 @@
-// The JSON Schemas that the package publishes (draft 2020-12): of config.yaml for editors, of events and hook payloads for consumers
-// that are not written in TypeScript. Made of the Schemas, with the doc comments of their fields as descriptions.
+// The JSON Schemas that the package publishes (draft 2020-12): of config.yaml for editors, of events and hook payloads
+// for consumers that are not written in TypeScript. Made of the Schemas, with the doc comments of their fields as
+// descriptions.
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
 import * as Tree from "../../src/config/internal/Tree.ts"
@@ -15,11 +16,15 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-const isObject = (value: unknown): value is JsonSchema => typeof value === "object" && value !== null && !Array.isArray(value)
-const objectOf = (value: unknown): JsonSchema => isObject(value) ? value : {}
-const listOf = (value: unknown): ReadonlyArray<JsonSchema> => Array.isArray(value) ? value.filter(isObject) : []
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+const objectOf = (value: unknown): JsonSchema => (isObject(value) ? value : {})
+const listOf = (value: unknown): ReadonlyArray<JsonSchema> => (Array.isArray(value) ? value.filter(isObject) : [])
 
-/** Place of a value: nothing in it is an absent key, an absent entry of a mapping where it is null, and refused in a list. */
+/**
+ * Place of a value: nothing in it is an absent key, an absent entry of a mapping where it is null, and refused in a
+ * list.
+ */
 type Place = "key" | "entry" | "item"
 
 /** A reference, which the loader replaces before it looks at the type, or nothing, where that may stand. */
@@ -65,7 +70,10 @@ const typesOf: Readonly<Record<string, JsonSchema>> = {
 const ofShape = (shape: Tree.Shape): JsonSchema => {
   switch (shape._tag) {
     case "Section":
-      return { type: "object", properties: Object.fromEntries(Array.from(shape.fields, ([key, field]) => [key, ofShape(field)])) }
+      return {
+        type: "object",
+        properties: Object.fromEntries(Array.from(shape.fields, ([key, field]) => [key, ofShape(field)]))
+      }
     case "MapOf":
       return { type: "object", additionalProperties: ofShape(shape.item) }
     case "ListOf":
@@ -75,8 +83,17 @@ const ofShape = (shape: Tree.Shape): JsonSchema => {
   }
 }
 
-/** Brings a generated schema to what the loader takes: declared keys alone, references to variables, keys without a value. */
-const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefined, defaults: unknown, place: Place = "key"): JsonSchema => {
+/**
+ * Brings a generated schema to what the loader takes: declared keys alone, references to variables, keys without a
+ * value.
+ */
+const asLoaded = (
+  schema: JsonSchema,
+  shape: Tree.Shape,
+  doc: FieldDoc | undefined,
+  defaults: unknown,
+  place: Place = "key"
+): JsonSchema => {
   switch (shape._tag) {
     case "Section": {
       const properties = objectOf(schema["properties"])
@@ -85,24 +102,43 @@ const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefin
         const mapping = asLoaded(ofShape(shape), shape, doc, undefined, place)
         return { anyOf: [{ type: "string" }, mapping] }
       }
-      return described({
-        ...schema,
-        ...mappings[place],
-        properties: Object.fromEntries(Array.from(shape.fields, ([key, field]) => [
-          key,
-          asLoaded(objectOf(properties[key]), field, doc?.fields.get(key), objectOf(defaults)[key])
-        ])),
-        additionalProperties: shape.open
-      }, shape, doc)
+      return described(
+        {
+          ...schema,
+          ...mappings[place],
+          properties: Object.fromEntries(
+            Array.from(shape.fields, ([key, field]) => [
+              key,
+              asLoaded(objectOf(properties[key]), field, doc?.fields.get(key), objectOf(defaults)[key])
+            ])
+          ),
+          additionalProperties: shape.open
+        },
+        shape,
+        doc
+      )
     }
     case "MapOf":
-      return described({
-        ...schema,
-        ...mappings[place],
-        additionalProperties: asLoaded(objectOf(schema["additionalProperties"]), shape.item, doc && { ...doc, text: undefined }, undefined, "entry")
-      }, shape, doc)
+      return described(
+        {
+          ...schema,
+          ...mappings[place],
+          additionalProperties: asLoaded(
+            objectOf(schema["additionalProperties"]),
+            shape.item,
+            doc && { ...doc, text: undefined },
+            undefined,
+            "entry"
+          )
+        },
+        shape,
+        doc
+      )
     case "ListOf": {
-      const list = { type: "array", items: asLoaded(objectOf(schema["items"]), shape.item, doc && { ...doc, text: undefined }, undefined, "item") }
+      const list = {
+        type: "array",
+        items: asLoaded(objectOf(schema["items"]), shape.item, doc && { ...doc, text: undefined }, undefined, "item")
+      }
       return described({ ...withDefault(defaults), anyOf: [list, standsIn(place)] }, shape, doc)
     }
     case "Value": {
@@ -111,24 +147,29 @@ const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefin
       const branches = listOf(schema["anyOf"]).length > 0 ? listOf(schema["anyOf"]) : [schema]
       const { section } = shape
       const own = branches.map((branch) =>
-        section !== undefined && isObject(branch["properties"]) ? asLoaded(branch, section, doc && { ...doc, text: undefined }, undefined) : branch
+        section !== undefined && isObject(branch["properties"])
+          ? asLoaded(branch, section, doc && { ...doc, text: undefined }, undefined)
+          : branch
       )
-      if (branches.length === 1 && JSON.stringify(schema) === "{\"type\":\"string\"}" && shape.facts.scalars !== true) {
+      if (branches.length === 1 && JSON.stringify(schema) === '{"type":"string"}' && shape.facts.scalars !== true) {
         return described({ ...known, type: place === "item" ? "string" : ["string", "null"] }, shape, doc)
       }
       // The loader takes a number or a boolean for its text, and words for a boolean, where a key says so.
       const scalars = shape.facts.scalars === true ? [{ type: ["number", "boolean"] }] : []
-      const words = shape.facts.words === true ? [{ type: "string", enum: ["yes", "no", "on", "off", "true", "false"] }] : []
+      const words =
+        shape.facts.words === true ? [{ type: "string", enum: ["yes", "no", "on", "off", "true", "false"] }] : []
       return described({ ...known, anyOf: [...own, ...scalars, ...words, standsIn(place)] }, shape, doc)
     }
   }
 }
 
-const withDefault = (value: unknown): JsonSchema => value === undefined ? {} : { default: value }
+const withDefault = (value: unknown): JsonSchema => (value === undefined ? {} : { default: value })
 
 /** The JSON Schema of `config.yaml`. */
 const config = (): JsonSchema => {
-  const docs = fieldDocs(["Fields", "SettingSections", "Settings", "PermissionMode"].map((name) => join(src, "config", `${name}.ts`)))
+  const docs = fieldDocs(
+    ["Fields", "SettingSections", "Settings", "PermissionMode"].map((name) => join(src, "config", `${name}.ts`))
+  )
   const defaults = Schema.encodeUnknownSync(SettingsSchema)(Schema.decodeUnknownSync(SettingsSchema)({}))
   const { definitions, schema } = Schema.toJsonSchemaDocument(SettingsSchema)
   if (Object.keys(definitions).length > 0) throw new Error("config.yaml: a recursive setting needs $defs in its schema")
@@ -142,7 +183,12 @@ const config = (): JsonSchema => {
     description: "Settings of hermes. `hermes config check` reports what a file gets wrong.",
     properties: keys,
     $defs: placeDefs,
-    additionalProperties: { ...pools, description: "Keys of a provider, by its name.", type: "object", required: ["api_keys"] }
+    additionalProperties: {
+      ...pools,
+      description: "Keys of a provider, by its name.",
+      type: "object",
+      required: ["api_keys"]
+    }
   }
 }
 
@@ -159,11 +205,18 @@ const withDocs = (schema: JsonSchema, docs: (name: string) => FieldDoc): JsonSch
     ...(doc?.text === undefined ? {} : { description: doc.text }),
     ...schema,
     ...(properties.length === 0 ? {} : { properties: Object.fromEntries(properties) }),
-    ...(listOf(schema["anyOf"]).length === 0 ? {} : { anyOf: listOf(schema["anyOf"]).map((member) => withDocs(member, docs)) })
+    ...(listOf(schema["anyOf"]).length === 0
+      ? {}
+      : { anyOf: listOf(schema["anyOf"]).map((member) => withDocs(member, docs)) })
   }
 }
 
-const events = (title: string, description: string, of: Schema.Constraint, modules: ReadonlyArray<string>): JsonSchema => {
+const events = (
+  title: string,
+  description: string,
+  of: Schema.Constraint,
+  modules: ReadonlyArray<string>
+): JsonSchema => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(of)
   const docs = fieldDocs(modules.map((name) => join(src, "domain", `${name}.ts`)))
   return {
@@ -185,10 +238,12 @@ const payload = (name: Payloads.HookName, row: FieldDoc | undefined): JsonSchema
     title,
     ...(row?.text === undefined ? {} : { description: row.text }),
     ...rest,
-    properties: Object.fromEntries(Object.entries(objectOf(properties)).map(([key, value]) => {
-      const text = key === "telemetry_schema_version" ? "Version of the payloads." : fields?.get(key)?.text
-      return [key, text === undefined ? value : { description: text, ...objectOf(value) }]
-    }))
+    properties: Object.fromEntries(
+      Object.entries(objectOf(properties)).map(([key, value]) => {
+        const text = key === "telemetry_schema_version" ? "Version of the payloads." : fields?.get(key)?.text
+        return [key, text === undefined ? value : { description: text, ...objectOf(value) }]
+      })
+    )
   }
 }
 
@@ -200,7 +255,17 @@ const payloads = (): Readonly<Record<string, JsonSchema>> => {
 /** Every published schema by the name of its file. */
 export const jsonSchemas = (): Readonly<Record<string, JsonSchema>> => ({
   "config.json": config(),
-  "run-event.json": events("RunEvent", "Events of a run, version 1. A reader skips a `_tag` that it does not know.", RunEvent.RunEvent, ["RunEvent", "FileChange", "Cost", "Usage"]),
-  "record-event.json": events("Entry", "An event of the run record with its run, its session and its time.", RecordEvent.Entry, ["RunEvent", "FileChange", "Cost", "Usage", "RecordEvent"]),
+  "run-event.json": events(
+    "RunEvent",
+    "Events of a run, version 1. A reader skips a `_tag` that it does not know.",
+    RunEvent.RunEvent,
+    ["RunEvent", "FileChange", "Cost", "Usage"]
+  ),
+  "record-event.json": events(
+    "Entry",
+    "An event of the run record with its run, its session and its time.",
+    RecordEvent.Entry,
+    ["RunEvent", "FileChange", "Cost", "Usage", "RecordEvent"]
+  ),
   ...payloads()
 })

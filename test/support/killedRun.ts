@@ -1,7 +1,8 @@
-// One run over a stored session, whose tools leave traces in a file before and after they wait. Each trace is a line of output
-// as well. A SIGINT interrupts it.
-// Arguments: protocol, address of the model, database, file of traces, session id, prompt; `compacting` as the last one has the
-// conversation compacted every few steps, goes on in the newest session of it, and prints a line for each compaction.
+// One run over a stored session, whose tools leave traces in a file before and after they wait. Each trace is a line of
+// output as well. A SIGINT interrupts it.
+// Arguments: protocol, address of the model, database, file of traces, session id, prompt; `compacting` as the last one
+// has the conversation compacted every few steps, goes on in the newest session of it, and prints a line for each
+// compaction.
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -27,7 +28,8 @@ const trace = (line: string) =>
     writeSync(1, `${line}\n`)
   })
 
-const tool = (name: string) => Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
+const tool = (name: string) =>
+  Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
 const Note = tool("note").annotate(Annotations.PathArguments, ["path"])
 const Step = tool("step")
 const toolkit = Toolkit.make(Note, Step)
@@ -47,29 +49,43 @@ const common = {
   tools: [Toolset.make("traces", toolkit, toolkit.toLayer({ note: leave, step: leave }))]
 }
 
-const runtime = kind !== "compacting" ? Runtime.layer({ provider: protocol.layer(url), ...common }) : Runtime.layer({
-  ...common,
-  routes: [{ provider: "custom", model: "m", baseUrl: `${url}/v1`, apiKey: Redacted.make("k") }]
-}).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, { threshold: 0.05, protectFirst: 1, protectLast: 2 })))
+const runtime =
+  kind !== "compacting"
+    ? Runtime.layer({ provider: protocol.layer(url), ...common })
+    : Runtime.layer({
+        ...common,
+        routes: [{ provider: "custom", model: "m", baseUrl: `${url}/v1`, apiKey: Redacted.make("k") }]
+      }).pipe(
+        Layer.provide(
+          Layer.succeed(Compaction.CompactionSettings, { threshold: 0.05, protectFirst: 1, protectLast: 2 })
+        )
+      )
 
 const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
-const run = Effect.gen(function*() {
+const run = Effect.gen(function* () {
   const id = yield* SessionStore.SessionStore.use((store) => store.newest(SessionId.make(sessionId)))
   const agent = yield* Agent.Agent
   return yield* agent.run({
     prompt,
     sessionId: id,
-    onEvent: (events) => Effect.forEach(events, (event) =>
-      event._tag === "Notice" && event.message.includes("was compacted") ? say("compacted") : Effect.void, { discard: true })
+    onEvent: (events) =>
+      Effect.forEach(
+        events,
+        (event) =>
+          event._tag === "Notice" && event.message.includes("was compacted") ? say("compacted") : Effect.void,
+        { discard: true }
+      )
   })
 })
 
-const fiber = Effect.runFork(trace("ready").pipe(
-  Effect.andThen(run),
-  Effect.andThen(({ exit }) => say(`exit ${exit}`)),
-  Effect.provide(runtime)
-))
+const fiber = Effect.runFork(
+  trace("ready").pipe(
+    Effect.andThen(run),
+    Effect.andThen(({ exit }) => say(`exit ${exit}`)),
+    Effect.provide(runtime)
+  )
+)
 process.on("SIGINT", () => fiber.interruptUnsafe())
 await Effect.runPromise(Fiber.await(fiber))
 process.exit(0)

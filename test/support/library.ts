@@ -1,4 +1,5 @@
-// The bundle of the package's entries: its options, the modules that the loop of an agent is made of, and the files that all are put into.
+// The bundle of the package's entries: its options, the modules that the loop of an agent is made of, and the files
+// that all are put into.
 import { join } from "node:path"
 import { type InputOptions, type OutputChunk, type OutputOptions, rolldown } from "rolldown"
 import { entries } from "./entries.ts"
@@ -22,7 +23,10 @@ const options: InputOptions = {
 }
 
 /** The bundle of every entry. */
-export const packageOptions: InputOptions = { ...options, input: Object.fromEntries(entries().map(({ name, source }) => [name, source])) }
+export const packageOptions: InputOptions = {
+  ...options,
+  input: Object.fromEntries(entries().map(({ name, source }) => [name, source]))
+}
 
 /** A file of a bundle and those that are loaded with it. */
 export const filesWith = (first: string, chunks: ReadonlyMap<string, OutputChunk>): ReadonlyArray<OutputChunk> =>
@@ -30,7 +34,10 @@ export const filesWith = (first: string, chunks: ReadonlyMap<string, OutputChunk
     .map((name) => chunks.get(name))
     .filter((chunk) => chunk !== undefined)
 
-/** Files that a bundle of `hermes-effect/agent` has to hold before anything runs; what is loaded when it is used is not among them. */
+/**
+ * Files that a bundle of `hermes-effect/agent` has to hold before anything runs; what is loaded when it is used is not
+ * among them.
+ */
 export const loopModules = async (): Promise<ReadonlySet<string>> => {
   const bundle = await rolldown({ ...options, input: { agent: join(src, "entry/agent.ts") } })
   const { output } = await bundle.generate({ format: "esm" })
@@ -40,25 +47,40 @@ export const loopModules = async (): Promise<ReadonlySet<string>> => {
   if (first === undefined) throw new Error("the bundle of entry/agent.ts has no entry")
   return new Set(
     filesWith(first.fileName, new Map(chunks.map((chunk) => [chunk.fileName, chunk]))).flatMap(({ modules }) =>
-      Object.entries(modules).filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
+      Object.entries(modules)
+        .filter(([, { renderedLength }]) => renderedLength > 0)
+        .map(([id]) => id)
     )
   )
 }
 
-/** Parts of the root that others load without the rest of it, the leanest first. Each is one file with all that it imports and no file before it has. */
+/**
+ * Parts of the root that others load without the rest of it, the leanest first. Each is one file with all that it
+ * imports and no file before it has.
+ */
 const parts = [
-  { name: "tools", modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `entry/tools/${name}`) },
+  {
+    name: "tools",
+    modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `entry/tools/${name}`)
+  },
   { name: "observability", modules: ["entry/observability"] },
   { name: "host", modules: ["entry/host"] },
   { name: "clients", modules: ["ai-sdk", "effect-ai", "promise", "server"].map((name) => `entry/${name}`) },
   { name: "root", modules: ["index"] }
 ]
 
-/** Options of the package's files. A start takes as long as there are files to find, and imports of `effect` in each of them. */
+/**
+ * Options of the package's files. A start takes as long as there are files to find, and imports of `effect` in each of
+ * them.
+ */
 export const outputOptions = async (): Promise<OutputOptions> => {
   const ofLoop = await loopModules()
   const { imports, withLate } = await importsOfModules(packageOptions)
-  const closure = (names: ReadonlyArray<string>): ReadonlySet<string> => closureOf(names.map((name) => join(src, `${name}.ts`)), imports)
+  const closure = (names: ReadonlyArray<string>): ReadonlySet<string> =>
+    closureOf(
+      names.map((name) => join(src, `${name}.ts`)),
+      imports
+    )
   const ofRoot = closure(["index"])
   const ofRouting = closure(["routing/RoutedModelRouter"])
   const lateOfAgent = closureOf([join(src, "entry/agent.ts")], withLate)
@@ -66,8 +88,8 @@ export const outputOptions = async (): Promise<OutputOptions> => {
   const isProtocol = (id: string): boolean => id.startsWith(join(src, "provider/")) && ofRoot.has(id)
   const groups = [
     { name: "loop", test: (id: string) => ofLoop.has(id) },
-    // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands apart, and what
-    // it may load is in no file with what it cannot.
+    // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands
+    // apart, and what it may load is in no file with what it cannot.
     { name: "client", test: (id: string) => ofClient.has(id) },
     { name: "providers", test: isProtocol },
     { name: "common", minShareCount: 8 },

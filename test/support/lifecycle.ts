@@ -15,29 +15,41 @@ import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "./fakeModel.ts"
 
-const Echo = Tool.dynamic("echo", { description: "Gives its arguments", parameters: Schema.Struct({}), success: Schema.Unknown })
-  .annotate(Tool.Readonly, true)
+const Echo = Tool.dynamic("echo", {
+  description: "Gives its arguments",
+  parameters: Schema.Struct({}),
+  success: Schema.Unknown
+}).annotate(Tool.Readonly, true)
 const Boom = Tool.make("boom", { description: "Throws", success: Schema.String }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Echo, Boom)
 
 /** Runs a conversation of a scripted model with these entries. */
-export const play = (turns: ReadonlyArray<Fake.Turn>, middleware: ReadonlyArray<Middleware.Contained>, more: { readonly maxIterations?: number; readonly prompt?: string; readonly output?: unknown } = {}) => {
+export const play = (
+  turns: ReadonlyArray<Fake.Turn>,
+  middleware: ReadonlyArray<Middleware.Contained>,
+  more: { readonly maxIterations?: number; readonly prompt?: string; readonly output?: unknown } = {}
+) => {
   const fake = Fake.make(...turns)
   const reached: Array<unknown> = []
   const handlers = toolkit.toLayer({
-    echo: (args) => Effect.sync(() => {
-      reached.push(args)
-      return more.output ?? args
-    }),
+    echo: (args) =>
+      Effect.sync(() => {
+        reached.push(args)
+        return more.output ?? args
+      }),
     boom: () => Effect.die(new Error("boom"))
   })
-  const layer = Agent.layer({ cwd: "/tmp", middleware, maxIterations: more.maxIterations }).pipe(Layer.provideMerge(Layer.mergeAll(
-    fake.router,
-    SessionStore.layerMemory,
-    ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
-  )))
+  const layer = Agent.layer({ cwd: "/tmp", middleware, maxIterations: more.maxIterations }).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        fake.router,
+        SessionStore.layerMemory,
+        ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
+      )
+    )
+  )
   const sessionId = "s-1"
-  const program = Effect.gen(function*() {
+  const program = Effect.gen(function* () {
     const exit = yield* Effect.exit(Agent.run({ prompt: more.prompt ?? "hello", sessionId }))
     const store = yield* SessionStore.SessionStore
     return { exit, stored: yield* store.messages(SessionId.make(sessionId)) }
@@ -45,9 +57,12 @@ export const play = (turns: ReadonlyArray<Fake.Turn>, middleware: ReadonlyArray<
   return { fake, reached, program, layer, sessionId }
 }
 
-export const texts = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<string> => (messages ?? []).slice(1).map(Conversation.readText)
+export const texts = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<string> =>
+  (messages ?? []).slice(1).map(Conversation.readText)
 export const results = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<unknown> =>
-  (messages ?? []).flatMap((message) => message.role === "tool"
-    ? message.content.flatMap((part) => part.type === "tool-result" ? [part.result] : []) : [])
+  (messages ?? []).flatMap((message) =>
+    message.role === "tool" ? message.content.flatMap((part) => (part.type === "tool-result" ? [part.result] : [])) : []
+  )
 export const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
-export const textOf = (exit: Exit.Exit<{ readonly text: string }, unknown>): string => Exit.isSuccess(exit) ? exit.value.text : String(exit)
+export const textOf = (exit: Exit.Exit<{ readonly text: string }, unknown>): string =>
+  Exit.isSuccess(exit) ? exit.value.text : String(exit)

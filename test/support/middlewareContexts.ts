@@ -51,10 +51,13 @@ export const runTools = (
 ): Effect.Effect<ToolOutput, unknown> => {
   const stack = Stack.make(entries)
   // The chain erases what its wrappers need; those of the tests need nothing.
-  return Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext(originalArgs), base)(
-    args,
-    undefined
-  ) as Effect.Effect<ToolOutput, unknown>
+  return Chain.run(
+    stack.toolExecution,
+    Chain.joinNothing,
+    stack.faults,
+    toolContext(originalArgs),
+    base
+  )(args, undefined) as Effect.Effect<ToolOutput, unknown>
 }
 
 /** Runs a request through the `llm_execution` entries to a base operation. */
@@ -66,7 +69,10 @@ export const runModel = (
   context: LlmContext = llmContext(request)
 ): Effect.Effect<ModelResponse, unknown> => {
   const stack = Stack.make(entries)
-  const join = Chain.joinOnPart<ModelRequest, ModelResponse>({ get: (response) => response, set: (_, response) => response })
+  const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
+    get: (response) => response,
+    set: (_, response) => response
+  })
   // As above.
   return Chain.run(stack.llmExecution, join, stack.faults, context, base)(request, options) as Effect.Effect<
     ModelResponse,

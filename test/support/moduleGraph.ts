@@ -4,18 +4,23 @@ import { type InputOptions, rolldown } from "rolldown"
 type Imports = ReadonlyMap<string, ReadonlyArray<string>>
 
 /** What each module of a bundle imports, without and with what it loads later. */
-export const importsOfModules = async (options: InputOptions): Promise<{ readonly imports: Imports; readonly withLate: Imports }> => {
+export const importsOfModules = async (
+  options: InputOptions
+): Promise<{ readonly imports: Imports; readonly withLate: Imports }> => {
   const imports = new Map<string, ReadonlyArray<string>>()
   const withLate = new Map<string, ReadonlyArray<string>>()
   const bundle = await rolldown({
     ...options,
-    plugins: [options.plugins, {
-      name: "imports",
-      moduleParsed: ({ dynamicallyImportedIds, id, importedIds }) => {
-        imports.set(id, importedIds)
-        withLate.set(id, [...importedIds, ...dynamicallyImportedIds])
+    plugins: [
+      options.plugins,
+      {
+        name: "imports",
+        moduleParsed: ({ dynamicallyImportedIds, id, importedIds }) => {
+          imports.set(id, importedIds)
+          withLate.set(id, [...importedIds, ...dynamicallyImportedIds])
+        }
       }
-    }]
+    ]
   })
   await bundle.generate({ format: "esm" })
   await bundle.close()

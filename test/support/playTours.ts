@@ -1,5 +1,5 @@
-// `node playTours.ts FILE…` runs modules one after another in one process, which ends when the last one leaves nothing open, and prints
-// for each a line of JSON with what it wrote, to which stream, and the error that it ended with.
+// `node playTours.ts FILE…` runs modules one after another in one process, which ends when the last one leaves nothing
+// open, and prints for each a line of JSON with what it wrote, to which stream, and the error that it ended with.
 const [...files] = process.argv.slice(2)
 const print = process.stdout.write.bind(process.stdout)
 
@@ -18,7 +18,7 @@ for (const file of files) {
   } catch (error) {
     told.stderr += String(error)
   } finally {
-    streams.forEach((name, at) => process[name].write = before[at] ?? process[name].write)
+    streams.forEach((name, at) => (process[name].write = before[at] ?? process[name].write))
   }
   print(`${JSON.stringify({ file, ...told })}\n`)
 }

@@ -1,19 +1,24 @@
-// A Postgres server in a temporary folder, on a Unix socket alone, from the machine's own binaries. Where there are none, tests are
-// skipped by name.
+// A Postgres server in a temporary folder, on a Unix socket alone, from the machine's own binaries. Where there are
+// none, tests are skipped by name.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-const versions = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").toSorted((a, b) => Number(b) - Number(a)) : []
-const binaries = versions.map((version) => `/usr/lib/postgresql/${version}/bin`).find((path) => existsSync(`${path}/postgres`))
+const versions = existsSync("/usr/lib/postgresql")
+  ? readdirSync("/usr/lib/postgresql").toSorted((a, b) => Number(b) - Number(a))
+  : []
+const binaries = versions
+  .map((version) => `/usr/lib/postgresql/${version}/bin`)
+  .find((path) => existsSync(`${path}/postgres`))
 
 const isRoot = process.getuid?.() === 0
 /** The user that the server runs as where tests run as root, which it refuses. */
 const owner = (() => {
   if (!isRoot) return undefined
   try {
-    const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }))
+    const id = (flag: string): number =>
+      Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }))
     return { uid: id("-u"), gid: id("-g") }
   } catch {
     return undefined
@@ -21,7 +26,12 @@ const owner = (() => {
 })()
 
 /** Reason why there is no server on this machine; undefined where there can be one. */
-export const missing = binaries === undefined ? "no Postgres on this machine" : isRoot && owner === undefined ? "no user postgres" : undefined
+export const missing =
+  binaries === undefined
+    ? "no Postgres on this machine"
+    : isRoot && owner === undefined
+      ? "no user postgres"
+      : undefined
 
 export interface Server {
   /** Address of the database with a schema of its own. */
@@ -43,16 +53,33 @@ export const startServer = async (settings: Readonly<Record<string, string>> = {
   const as = owner === undefined ? {} : owner
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   chmodSync(folder, 0o755)
-  execFileSync(`${binaries}/initdb`, ["-D", `${folder}/data`, "-U", "hermes", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], { ...as, cwd: folder, stdio: "ignore" })
+  execFileSync(
+    `${binaries}/initdb`,
+    ["-D", `${folder}/data`, "-U", "hermes", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    { ...as, cwd: folder, stdio: "ignore" }
+  )
   const all = {
-    listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "200", shared_buffers: "32MB",
-    autovacuum: "off", log_min_messages: "fatal", ...settings
+    listen_addresses: "",
+    unix_socket_directories: folder,
+    fsync: "off",
+    max_connections: "200",
+    shared_buffers: "32MB",
+    autovacuum: "off",
+    log_min_messages: "fatal",
+    ...settings
   }
   let child: ChildProcess | undefined
   const client = (database: string, sql: string): string =>
-    execFileSync(`${binaries}/psql`, ["-h", folder, "-U", "hermes", "-d", database, "-qtAX", "-c", sql], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim()
+    execFileSync(`${binaries}/psql`, ["-h", folder, "-U", "hermes", "-d", database, "-qtAX", "-c", sql], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"]
+    }).trim()
   const start = async () => {
-    child = spawn(`${binaries}/postgres`, ["-D", `${folder}/data`, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])], { ...as, cwd: folder, stdio: "ignore" })
+    child = spawn(
+      `${binaries}/postgres`,
+      ["-D", `${folder}/data`, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
+      { ...as, cwd: folder, stdio: "ignore" }
+    )
     for (let tries = 0; ; tries++) {
       try {
         client("postgres", "SELECT 1")
@@ -75,7 +102,8 @@ export const startServer = async (settings: Readonly<Record<string, string>> = {
   await start()
   client("postgres", "CREATE DATABASE hermes")
   return {
-    url: (schema, database = "hermes") => `postgres://hermes@localhost/${database}?host=${encodeURIComponent(folder)}&schema=${schema}`,
+    url: (schema, database = "hermes") =>
+      `postgres://hermes@localhost/${database}?host=${encodeURIComponent(folder)}&schema=${schema}`,
     start,
     stop,
     query: (sql) => client("hermes", sql),

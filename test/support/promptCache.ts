@@ -1,4 +1,5 @@
-// Prompt caches of providers, simulated: how many tokens of a request are read from the cache, written to it, or neither.
+// Prompt caches of providers, simulated: how many tokens of a request are read from the cache, written to it, or
+// neither.
 import { assert } from "@effect/vitest"
 import { createHash } from "node:crypto"
 
@@ -37,20 +38,28 @@ interface ConverseBody extends Pick<MessagesBody, "messages" | "system"> {
 
 /** Blocks of a request of Bedrock's protocol, in which marks are blocks themselves. */
 export const bedrockBlocks = ({ messages, system = [], toolConfig }: ConverseBody): ReadonlyArray<Block> => {
-  const all = [...toolConfig?.tools ?? [], ...system, ...messages.flatMap(({ content }) => content)]
-  return all.flatMap((block, at) => "cachePoint" in block ? [] : [{ text: JSON.stringify(block), isMarked: "cachePoint" in (all[at + 1] ?? {}) }])
+  const all = [...(toolConfig?.tools ?? []), ...system, ...messages.flatMap(({ content }) => content)]
+  return all.flatMap((block, at) =>
+    "cachePoint" in block ? [] : [{ text: JSON.stringify(block), isMarked: "cachePoint" in (all[at + 1] ?? {}) }]
+  )
 }
 
 /** Parts of a request of a protocol that has no marks; undefined where it has none of a part. */
 export const unmarkedBlocks = (parts: ReadonlyArray<unknown>): ReadonlyArray<Block> =>
-  parts.flatMap((part) => part === undefined ? [] : [{ text: JSON.stringify(part), isMarked: false }])
+  parts.flatMap((part) => (part === undefined ? [] : [{ text: JSON.stringify(part), isMarked: false }]))
 
-export const tokensOf = (blocks: ReadonlyArray<Block>): number => Math.ceil(blocks.reduce((sum, { text }) => sum + text.length, 0) / 4)
+export const tokensOf = (blocks: ReadonlyArray<Block>): number =>
+  Math.ceil(blocks.reduce((sum, { text }) => sum + text.length, 0) / 4)
 
 /** Name of each prefix of a request, that of nothing first. */
 const prefixes = (blocks: ReadonlyArray<Block>): ReadonlyArray<string> => {
   const names = [""]
-  for (const { text } of blocks) names.push(createHash("sha1").update(`${names.at(-1)}\n${text}`).digest("base64"))
+  for (const { text } of blocks)
+    names.push(
+      createHash("sha1")
+        .update(`${names.at(-1)}\n${text}`)
+        .digest("base64")
+    )
   return names
 }
 
@@ -68,7 +77,7 @@ export const marked = () => {
   const cache = new Set<string>()
   return (blocks: ReadonlyArray<Block>): Counted => {
     const names = prefixes(blocks)
-    const points = blocks.flatMap(({ isMarked }, at) => isMarked ? [at + 1] : [])
+    const points = blocks.flatMap(({ isMarked }, at) => (isMarked ? [at + 1] : []))
     assert.isAtMost(points.length, 4)
     let read = 0
     for (const point of points) {
@@ -82,7 +91,10 @@ export const marked = () => {
   }
 }
 
-/** A cache that keeps each request by itself: the longest beginning that an earlier one of the same `key` had is read, writing costs nothing. */
+/**
+ * A cache that keeps each request by itself: the longest beginning that an earlier one of the same `key` had is read,
+ * writing costs nothing.
+ */
 export const automatic = () => {
   const cache = new Set<string>()
   return (blocks: ReadonlyArray<Block>, key: string): Counted => {

@@ -5,7 +5,16 @@ import * as Prompt from "effect/ai/Prompt"
 // Words of every kind that a store could trip over, beside whatever the generator makes up.
 const Text = Schema.Union([
   Schema.String,
-  Schema.Literals(["", "plain", "line\nbreak\r\n\t", "nul\u0000in it", "quote \" ' \\", "😀 é 会議", "\ud800 alone", "{}"])
+  Schema.Literals([
+    "",
+    "plain",
+    "line\nbreak\r\n\t",
+    "nul\u0000in it",
+    "quote \" ' \\",
+    "😀 é 会議",
+    "\ud800 alone",
+    "{}"
+  ])
 ])
 const Name = Schema.Literals(["read_file", "web-search", "a"])
 // Anything that JSON has a form of, and the nothing that a tool without a result returns.

@@ -12,7 +12,10 @@ type Options = Parameters<Vitest.Vitest.Methods["prop"]>[3]
 /** Options of a property test in a layer, with the seed. */
 export const seeded = (options: Options): Options => {
   const given = typeof options === "number" ? { timeout: options } : options
-  return { ...given, arbitrary: { seed, ...given?.arbitrary, runs: Math.ceil((given?.arbitrary?.runs ?? 100) * factor) } }
+  return {
+    ...given,
+    arbitrary: { seed, ...given?.arbitrary, runs: Math.ceil((given?.arbitrary?.runs ?? 100) * factor) }
+  }
 }
 
 /** `it.prop`, with the seed. */

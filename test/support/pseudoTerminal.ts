@@ -54,10 +54,11 @@ export const open = (launch: Launch, line: string, env: Readonly<Record<string, 
         screen,
         written: terminal.written,
         type: (text) => Effect.sync(() => void child.stdin.write(text)),
-        until: Effect.fnUntraced(function*(text) {
+        until: Effect.fnUntraced(function* (text) {
           const deadline = performance.now() + patienceMillis
           while (!screen().includes(text)) {
-            if (performance.now() > deadline) throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)
+            if (performance.now() > deadline)
+              throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)
             yield* breathe
           }
         }),

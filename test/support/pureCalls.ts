@@ -8,13 +8,19 @@ interface Node {
   readonly start: number
 }
 
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && "type" in value && typeof value.type === "string"
+const isNode = (value: unknown): value is Node =>
+  typeof value === "object" && value !== null && "type" in value && typeof value.type === "string"
 
 /** Nodes whose code does not run while the module is loaded. */
 const later = new Set(["FunctionExpression", "FunctionDeclaration", "ArrowFunctionExpression", "MethodDefinition"])
 
 /** Statements that only name values. */
-const naming = new Set(["VariableDeclaration", "ClassDeclaration", "ExportNamedDeclaration", "ExportDefaultDeclaration"])
+const naming = new Set([
+  "VariableDeclaration",
+  "ClassDeclaration",
+  "ExportNamedDeclaration",
+  "ExportDefaultDeclaration"
+])
 
 const calls = (node: unknown, found: Array<number>): void => {
   if (Array.isArray(node)) {
@@ -32,7 +38,10 @@ export const pureCalls = (folder: string): Plugin => ({
   transform: (code, id, { magicString }) => {
     if (magicString === undefined || !id.startsWith(folder) || !id.endsWith(".ts")) return null
     const places: Array<number> = []
-    calls(parseSync(id, code).program.body.filter(({ type }) => naming.has(type)), places)
+    calls(
+      parseSync(id, code).program.body.filter(({ type }) => naming.has(type)),
+      places
+    )
     for (const place of new Set(places)) magicString.appendLeft(place, "/* @__PURE__ */ ")
     return { code: magicString }
   }

@@ -1,5 +1,6 @@
-// Model servers on the loopback that record every request, and runs of the whole program runtime under settings of several
-// sources. Each source has a server and secrets of its own: a secret may be found only where its source gave it.
+// Model servers on the loopback that record every request, and runs of the whole program runtime under settings of
+// several sources. Each source has a server and secrets of its own: a secret may be found only where its source gave
+// it.
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -52,16 +53,18 @@ const server = (name: string, failing: ReadonlySet<string>): Effect.Effect<Serve
       const protocol = pathname.endsWith("/messages")
         ? protocols.anthropic_messages
         : pathname.endsWith("/chat/completions")
-        ? protocols.chat_completions
-        : pathname.endsWith("/responses")
-        ? protocols.codex_responses
-        : undefined
+          ? protocols.chat_completions
+          : pathname.endsWith("/responses")
+            ? protocols.codex_responses
+            : undefined
       if (method !== "POST" || protocol === undefined) return HttpServer.json(response, 404, {})
       if (failing.has(name)) return HttpServer.json(response, 402, { error: { message: "insufficient credits" } })
-      const isParent = body.includes(parentPrompt) && !/"(role":"tool|type":"tool_result|type":"function_call_output)"/.test(body)
-      const turn = isParent && body.includes("delegate_task")
-        ? { calls: [{ id: "call_1", name: "delegate_task", args: JSON.stringify({ goal: "child goal" }) }] }
-        : { text: `from ${name}` }
+      const isParent =
+        body.includes(parentPrompt) && !/"(role":"tool|type":"tool_result|type":"function_call_output)"/.test(body)
+      const turn =
+        isParent && body.includes("delegate_task")
+          ? { calls: [{ id: "call_1", name: "delegate_task", args: JSON.stringify({ goal: "child goal" }) }] }
+          : { text: `from ${name}` }
       if (JSON.parse(body).stream === true) protocol.stream(turn, response)
       else HttpServer.json(response, 200, protocol.whole(turn))
     }),
@@ -70,14 +73,21 @@ const server = (name: string, failing: ReadonlySet<string>): Effect.Effect<Serve
 
 /** Servers by name. */
 export const servers = <const N extends string>(names: ReadonlyArray<N>, failing: ReadonlySet<string> = new Set()) =>
-  Effect.map(Effect.forEach(names, (name) => server(name, failing)), (made) =>
-    // Every name has its server.
-    Object.fromEntries(made.map((one) => [one.name, one])) as Record<N, Server>)
+  Effect.map(
+    Effect.forEach(names, (name) => server(name, failing)),
+    (made) =>
+      // Every name has its server.
+      Object.fromEntries(made.map((one) => [one.name, one])) as Record<N, Server>
+  )
 
 const variablesOf = (section: string, values: Section = {}): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(values).map(([key, value]) => [`HERMES_${section}__${key.toUpperCase()}`, String(value)]))
+  Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [`HERMES_${section}__${key.toUpperCase()}`, String(value)])
+  )
 
-const asVariables = ({ auxiliary, delegation, fallback, model, variables }: Source = {}): Readonly<Record<string, string>> => ({
+const asVariables = ({ auxiliary, delegation, fallback, model, variables }: Source = {}): Readonly<
+  Record<string, string>
+> => ({
   ...variablesOf("MODEL", model),
   ...variablesOf("DELEGATION", delegation),
   ...variablesOf("AUXILIARY__TITLE", auxiliary),
@@ -96,10 +106,15 @@ const asFile = ({ auxiliary, delegation, fallback, model }: Source = {}, more: o
 
 /** Two levels as lines that `model set` can change, what is below them as JSON, which is YAML. */
 const asYaml = (file: object): string =>
-  Object.entries(file).map(([key, value]) =>
-    Array.isArray(value)
-      ? `${key}: ${JSON.stringify(value)}\n`
-      : `${key}:\n${Object.entries(value).map(([name, item]) => `  ${name}: ${JSON.stringify(item)}\n`).join("")}`).join("")
+  Object.entries(file)
+    .map(([key, value]) =>
+      Array.isArray(value)
+        ? `${key}: ${JSON.stringify(value)}\n`
+        : `${key}:\n${Object.entries(value)
+            .map(([name, item]) => `  ${name}: ${JSON.stringify(item)}\n`)
+            .join("")}`
+    )
+    .join("")
 
 const asFlags = ({ model = {} }: Source = {}): ReadonlyArray<Config.Flag> =>
   Object.entries(model).map(([key, value]) => ({ name: `--${key.replaceAll("_", "-")}`, key: `model.${key}`, value }))
@@ -116,7 +131,7 @@ export interface Situation {
 
 /** Runs a situation to its end; a failure of the run is its message. */
 export const play = ({ act, file, modelSet, sources }: Situation): Effect.Effect<string> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const root = yield* temporaryDirectory
     const home = join(root, "home")
     mkdirSync(home)
@@ -124,24 +139,46 @@ export const play = ({ act, file, modelSet, sources }: Situation): Effect.Effect
     const place = Home.layerAt(home).pipe(Layer.provideMerge(NodeServices.layer))
     if (modelSet !== undefined) {
       const { base_url, default: model = "m", provider } = modelSet
-      const text = (value: string | number | undefined) => value === undefined ? undefined : String(value)
-      yield* Effect.provide(Edit.setModel({ default: String(model), provider: text(provider), base_url: text(base_url), api_mode: undefined }), place)
+      const text = (value: string | number | undefined) => (value === undefined ? undefined : String(value))
+      yield* Effect.provide(
+        Edit.setModel({
+          default: String(model),
+          provider: text(provider),
+          base_url: text(base_url),
+          api_mode: undefined
+        }),
+        place
+      )
     }
-    const environment = makeEnvironment({ ...withoutSandbox, ...asVariables(sources.environment) }, asVariables(sources["env-file"]))
+    const environment = makeEnvironment(
+      { ...withoutSandbox, ...asVariables(sources.environment) },
+      asVariables(sources["env-file"])
+    )
     const given = Layer.merge(place, Layer.succeed(Environment, environment))
-    return yield* Effect.gen(function*() {
+    return yield* Effect.gen(function* () {
       const { settings } = yield* Config.load({ flags: asFlags(sources.flags) })
       const context = { sessionId: SessionId.make("s"), taskId: TaskId.make("s"), turnId: TurnId.make("t") }
       const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "a title" })] })]
-      const work: Effect.Effect<string, unknown, Agent.Agent | Auxiliary> = act === "side task"
-        ? Effect.map(Auxiliary.use(({ call }) => call("title", { messages, context })), ({ text }) => text)
-        : Effect.map(Agent.run({ prompt: act === "delegate" ? parentPrompt : "hello", tools: { toolset: (name) => name === "delegation" }, cwd: root }), ({ text }) => text)
+      const work: Effect.Effect<string, unknown, Agent.Agent | Auxiliary> =
+        act === "side task"
+          ? Effect.map(
+              Auxiliary.use(({ call }) => call("title", { messages, context })),
+              ({ text }) => text
+            )
+          : Effect.map(
+              Agent.run({
+                prompt: act === "delegate" ? parentPrompt : "hello",
+                tools: { toolset: (name) => name === "delegation" },
+                cwd: root
+              }),
+              ({ text }) => text
+            )
       return yield* Effect.provide(work, Runtime.program(settings))
     }).pipe(Effect.provide(given))
   }).pipe(
     Effect.scoped,
     Effect.exit,
-    Effect.map((exit) => Exit.isSuccess(exit) ? exit.value : `failed: ${String(Cause.squash(exit.cause))}`)
+    Effect.map((exit) => (Exit.isSuccess(exit) ? exit.value : `failed: ${String(Cause.squash(exit.cause))}`))
   )
 
 /** All that a server was sent, as text: method, address, headers and body. */

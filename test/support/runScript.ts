@@ -27,7 +27,7 @@ export const runCommand = (
     const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] })
     const lines: Array<string> = []
     let errors = ""
-    child.stderr.on("data", (chunk) => errors += String(chunk))
+    child.stderr.on("data", (chunk) => (errors += String(chunk)))
     const reader = createInterface({ input: child.stdout })
     reader.on("line", (line) => {
       lines.push(line)

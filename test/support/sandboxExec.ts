@@ -1,5 +1,6 @@
-// A program in the place of macOS' sandbox-exec, in a directory of its own: it notes its words and runs the command, unconfined but for one
-// thing: the file that the trial of a wall must not reach, `BASE/outside`, is made into a directory.
+// A program in the place of macOS' sandbox-exec, in a directory of its own: it notes its words and runs the command,
+// unconfined but for one thing: the file that the trial of a wall must not reach, `BASE/outside`, is made into a
+// directory.
 import * as Effect from "effect/Effect"
 import { readdirSync, readFileSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -25,6 +26,9 @@ export const sandboxExec = Effect.map(temporaryDirectory, (directory) => {
   writeFileSync(program, script(notes), { mode: 0o755 })
   return {
     program,
-    starts: (): ReadonlyArray<ReadonlyArray<string>> => readdirSync(notes).toSorted().map((name) => readFileSync(join(notes, name), "utf8").split("\0").slice(0, -1))
+    starts: (): ReadonlyArray<ReadonlyArray<string>> =>
+      readdirSync(notes)
+        .toSorted()
+        .map((name) => readFileSync(join(notes, name), "utf8").split("\0").slice(0, -1))
   }
 })

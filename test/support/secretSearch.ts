@@ -1,4 +1,5 @@
-// Searches bytes for planted values, in every form, whole and in parts: twelve characters in a row that belong to one value are a find.
+// Searches bytes for planted values, in every form, whole and in parts: twelve characters in a row that belong to one
+// value are a find.
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { encoded, selectedForeignKeys as foreignKeys, selectedKeys as plantedKeys } from "./plantedKeys.ts"
@@ -46,17 +47,23 @@ export const found = (text: string): ReadonlyArray<string> => {
 
 /** All files below a directory. */
 export const filesOf = (directory: string): ReadonlyArray<string> =>
-  readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name, parentPath }) => join(parentPath, name))
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name, parentPath }) => join(parentPath, name))
 
 /** Finds in files, by their paths; those that the user wrote are left out by name. */
 export const foundInFiles = (directories: ReadonlyArray<string>, except: RegExp): ReadonlyArray<string> =>
-  directories.flatMap(filesOf).filter((file) => !except.test(file))
+  directories
+    .flatMap(filesOf)
+    .filter((file) => !except.test(file))
     .flatMap((file) => found(readFileSync(file, "latin1")).map((one) => `${file}: ${one}`))
 
 /** Every value of some kinds that is held in every form, a line each, then those that nobody holds, as they are. */
 export const plantedText = (from: number, to: number): string =>
   [
-    ...plantedKeys.slice(from, to).flatMap(([kind, key]) => Object.entries(encoded).map(([form, encode]) => `${kind} ${form}: ${encode(key)}`)),
+    ...plantedKeys
+      .slice(from, to)
+      .flatMap(([kind, key]) => Object.entries(encoded).map(([form, encode]) => `${kind} ${form}: ${encode(key)}`)),
     ...foreignKeys.slice(from, to).map(([kind, key]) => `${kind}: ${key}`)
   ].join("\n")
 

@@ -40,7 +40,7 @@ export const user = (options: {
   readonly plugin?: (planted: (name: string) => string) => string
   readonly refuse?: (response: ServerResponse) => unknown
 }) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const made = yield* machine
     const sent: Array<string> = []
     const server = yield* HttpServer.make(({ body, url }, response) => {
@@ -54,22 +54,28 @@ export const user = (options: {
       else HttpServer.json(response, 200, protocols.chat_completions.whole(turn))
     })
     made.keep(".env", environmentFile)
-    made.keep("config.yaml", [
-      "model:",
-      "  provider: custom",
-      "  default: m",
-      `  base_url: ${server.url}/v1`,
-      `  api_key: ${modelKey}`,
-      "  context_length: 2000000",
-      "network:",
-      "  stream_retries: 0",
-      ...options.plugin === undefined ? [] : ["plugins:", "  enabled: [planted]"],
-      ...options.settings ?? [],
-      ""
-    ].join("\n"))
+    made.keep(
+      "config.yaml",
+      [
+        "model:",
+        "  provider: custom",
+        "  default: m",
+        `  base_url: ${server.url}/v1`,
+        `  api_key: ${modelKey}`,
+        "  context_length: 2000000",
+        "network:",
+        "  stream_retries: 0",
+        ...(options.plugin === undefined ? [] : ["plugins:", "  enabled: [planted]"]),
+        ...(options.settings ?? []),
+        ""
+      ].join("\n")
+    )
     if (options.plugin !== undefined) {
       made.keep("plugins/planted/plugin.yaml", "name: planted\n")
-      made.keep("plugins/planted/index.js", options.plugin((name) => made.at(`planted/${name}`)))
+      made.keep(
+        "plugins/planted/index.js",
+        options.plugin((name) => made.at(`planted/${name}`))
+      )
     }
     const leaks: Array<string> = []
     return {

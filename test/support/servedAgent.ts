@@ -19,8 +19,11 @@ import * as Todo from "../../src/tool/builtin/Todo.ts"
 import * as playedModel from "./playedModel.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-/** A served agent; `around` changes its runtime, `database` keeps its sessions in a file: of a directory that is given, or of its own. */
-export const world = Effect.fnUntraced(function*(
+/**
+ * A served agent; `around` changes its runtime, `database` keeps its sessions in a file: of a directory that is given,
+ * or of its own.
+ */
+export const world = Effect.fnUntraced(function* (
   plays: Parameters<typeof playedModel.make>[0],
   options: Partial<AgentServer.Options> = {},
   around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
@@ -31,15 +34,30 @@ export const world = Effect.fnUntraced(function*(
   const cwd = realpathSync(typeof database === "string" ? database : yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const store = database !== false ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
-  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store, ...more })))
+  const context = yield* Layer.build(
+    around(
+      Runtime.layer({
+        provider,
+        cwd,
+        tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset],
+        ...store,
+        ...more
+      })
+    )
+  )
   const { key, url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
   const apiKey = key === undefined ? "k" : Redacted.value(key)
   /** The header with the key that the server made; a test that chose the keys says itself who asks. */
-  const authorized: Record<string, string> = key === undefined || options.key !== undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const authorized: Record<string, string> =
+    key === undefined || options.key !== undefined ? {} : { authorization: `Bearer ${apiKey}` }
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 })
   const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
     const { json, ...rest } = init
-    const headers = { ...authorized, ...json === undefined ? {} : { "content-type": "application/json" }, ...rest.headers }
+    const headers = {
+      ...authorized,
+      ...(json === undefined ? {} : { "content-type": "application/json" }),
+      ...rest.headers
+    }
     const posted = json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json) }
     const response = await fetch(`${url}${path}`, { ...rest, ...posted, headers })
     const text = await response.text()
@@ -54,7 +72,14 @@ export const hello = { "Say hello": [{ text: "Hello." }] } satisfies Parameters<
 /** A message of the user. */
 export const user = (content: string) => ({ role: "user" as const, content })
 /** A tool of the caller. */
-export const weather = { type: "function" as const, function: { name: "weather", description: "The weather", parameters: { type: "object", properties: { place: { type: "string" } } } } }
+export const weather = {
+  type: "function" as const,
+  function: {
+    name: "weather",
+    description: "The weather",
+    parameters: { type: "object", properties: { place: { type: "string" } } }
+  }
+}
 
 /** Waits for something that is told a moment later. */
 export const until = async (holds: () => boolean): Promise<void> => {
@@ -77,7 +102,10 @@ export const readEvents = (url: string, headers: Record<string, string> = {}) =>
       }
     }
   }
-  const ended = read().then(() => "ended" as const, () => "cut" as const)
+  const ended = read().then(
+    () => "ended" as const,
+    () => "cut" as const
+  )
   const types = () => events.map(({ data }) => data["type"])
   return { events, types, ended, stop: () => (ending.abort(), ended) }
 }

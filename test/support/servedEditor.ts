@@ -1,4 +1,5 @@
-// The Agent Client Protocol in this process: an agent over a model that plays its answers, and an editor by the official client library.
+// The Agent Client Protocol in this process: an agent over a model that plays its answers, and an editor by the
+// official client library.
 import type * as acp from "@agentclientprotocol/sdk/unstable"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert } from "@effect/vitest"
@@ -38,7 +39,7 @@ const stuck = Toolset.make("stuck", stuckKit, stuckKit.toLayer({ stuck: () => Ef
 export const held = "correct-Horse7-battery-staple"
 
 /** A session of an editor. */
-export const world = Effect.fnUntraced(function*(
+export const world = Effect.fnUntraced(function* (
   plays: Parameters<typeof playedModel.make>[0],
   clientCapabilities: acp.ClientCapabilities = {},
   mode: PermissionMode = "ask"
@@ -48,21 +49,49 @@ export const world = Effect.fnUntraced(function*(
   const secrets = Secrets.make()
   secrets.add(held)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const runtime = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Files.toolset, Terminal.toolset, stuck] }).pipe(
-    Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
-  ))
+  const runtime = yield* Layer.build(
+    Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Files.toolset, Terminal.toolset, stuck] }).pipe(
+      Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
+    )
+  )
   const lives: Array<LiveSession.LiveSession> = []
   let compacting = 0
   const host: AcpAgent.AcpHost = {
-    open: Effect.fnUntraced(function*({ cwd, id }) {
+    open: Effect.fnUntraced(function* ({ cwd, id }) {
       const live = yield* LiveSession.make({ session: { id, cwd }, cwd, mode })
       lives.push(live)
-      const slow = Effect.onInterrupt(Effect.andThen(Effect.sync(() => compacting++), Effect.never), () => Effect.sync(() => compacting--))
-      const changes = Effect.map(Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id)), ({ runs }) => runs)
-      return { live, cwd, changes: Effect.provideContext(changes, runtime), models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }, { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }], notices: [], window: Effect.undefined }
+      const slow = Effect.onInterrupt(
+        Effect.andThen(
+          Effect.sync(() => compacting++),
+          Effect.never
+        ),
+        () => Effect.sync(() => compacting--)
+      )
+      const changes = Effect.map(
+        Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id)),
+        ({ runs }) => runs
+      )
+      return {
+        live,
+        cwd,
+        changes: Effect.provideContext(changes, runtime),
+        models: Effect.succeed([]),
+        commands: [
+          { name: "compact", description: "Slow", run: () => slow },
+          { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }
+        ],
+        notices: [],
+        window: Effect.undefined
+      }
     }, Effect.provideContext(runtime)),
     list: Effect.succeed([]),
-    find: (id) => Effect.orDie(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: 100 })), (all) => all.find((one) => one.id === id))).pipe(Effect.provideContext(runtime)),
+    find: (id) =>
+      Effect.orDie(
+        Effect.map(
+          SessionStore.SessionStore.use((store) => store.list({ limit: 100 })),
+          (all) => all.find((one) => one.id === id)
+        )
+      ).pipe(Effect.provideContext(runtime)),
     fork: Effect.succeed,
     remove: () => Effect.void
   }
@@ -71,11 +100,10 @@ export const world = Effect.fnUntraced(function*(
   const writer = toEditor.writable.getWriter()
   const encoder = new TextEncoder()
   const input = Stream.fromReadableStream({ evaluate: () => toAgent.readable, onError: () => "broken" })
-  const served = yield* AcpAgent.serve(host, { input, write: (text) => void writer.write(encoder.encode(text)).catch(() => undefined) }).pipe(
-    Effect.provideService(Secrets.Secrets, secrets),
-    Effect.provide(NodeServices.layer),
-    Effect.forkScoped
-  )
+  const served = yield* AcpAgent.serve(host, {
+    input,
+    write: (text) => void writer.write(encoder.encode(text)).catch(() => undefined)
+  }).pipe(Effect.provideService(Secrets.Secrets, secrets), Effect.provide(NodeServices.layer), Effect.forkScoped)
   const editor = acpEditor.make(toAgent.writable, toEditor.readable)
   const initialized = yield* Effect.promise(() => editor.ask("initialize", { protocolVersion: 1, clientCapabilities }))
   const { sessionId } = yield* Effect.promise(() => editor.ask("session/new", { cwd, mcpServers: [] }))
@@ -88,7 +116,10 @@ export type World = Effect.Success<ReturnType<typeof world>>
 /** Prompts once more: the session is usable. */
 export const usable = async ({ ask, sessionId, textOf }: World): Promise<void> => {
   const before = textOf(sessionId).length
-  assert.strictEqual((await ask("session/prompt", { sessionId, prompt: acpEditor.say("hello") })).stopReason, "end_turn")
+  assert.strictEqual(
+    (await ask("session/prompt", { sessionId, prompt: acpEditor.say("hello") })).stopReason,
+    "end_turn"
+  )
   await until(() => textOf(sessionId).length > before)
   assert.strictEqual(textOf(sessionId).slice(before).trim(), "Hello.")
 }

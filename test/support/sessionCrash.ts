@@ -6,14 +6,17 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 
 const id = SessionId.make("crashed")
-const call = (id: string) => Prompt.toolCallPart({ id, name: "terminal", params: { command: "ls" }, providerExecuted: false })
+const call = (id: string) =>
+  Prompt.toolCallPart({ id, name: "terminal", params: { command: "ls" }, providerExecuted: false })
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" })
   yield* store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text: "list" })] })])
   yield* store.append(id, [Prompt.assistantMessage({ content: [call("c1"), call("c2"), call("c3")] })])
-  yield* store.append(id, [Conversation.makeToolResult({ id: "c2", name: "terminal" }, { output: "b", isFailure: false })])
+  yield* store.append(id, [
+    Conversation.makeToolResult({ id: "c2", name: "terminal" }, { output: "b", isFailure: false })
+  ])
   yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
 })
 

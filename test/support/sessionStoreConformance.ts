@@ -15,18 +15,28 @@ import { encoded, plantedKeys } from "./plantedKeys.ts"
 import * as PromptMessages from "./promptMessages.ts"
 import { effectProp } from "./property.ts"
 
-export { makeAssistantMessage, makeToolCalls, makeNewSession, buildToolResult, makeUserMessage } from "../../src/testing/SessionSamples.ts"
+export {
+  makeAssistantMessage,
+  makeToolCalls,
+  makeNewSession,
+  buildToolResult,
+  makeUserMessage
+} from "../../src/testing/SessionSamples.ts"
 
 /** The URLs of files, which a deep comparison takes for equal whatever they are. */
 const addresses = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> => {
   const parts = messages.flatMap((message): ReadonlyArray<Prompt.Part> =>
-    message.role === "system" ? [] : message.content)
-  return parts.flatMap((part) => part.type === "file" && part.data instanceof URL ? [part.data.href] : [])
+    message.role === "system" ? [] : message.content
+  )
+  return parts.flatMap((part) => (part.type === "file" && part.data instanceof URL ? [part.data.href] : []))
 }
 
 const a = SessionId.make("20250102_030405_aaaaaa")
 
-/** What every session store does, whatever it keeps sessions in: the rules of the package, and those that need generated messages and keys. */
+/**
+ * What every session store does, whatever it keeps sessions in: the rules of the package, and those that need generated
+ * messages and keys.
+ */
 export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSearch>): void => {
   const test = <E>(title: string, body: Effect.Effect<void, E, SessionStore | SessionSearch>): void =>
     it.effect(title, () => Effect.provide(body, layer, { local: true }))
@@ -42,7 +52,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       "of any kind come back equal",
       { messages: PromptMessages.messages },
       ({ messages }) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const store = yield* SessionStore
           yield* store.create(makeNewSession(a))
           yield* store.append(a, messages)
@@ -55,43 +65,62 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
   })
 
   describe(`${name}: secrets`, () => {
-    test("what a runtime holds is in nothing that is kept or found, nor are keys that a model or a tool says", Secrets.provideRegistry(Effect.gen(function*() {
-      const store = yield* SessionStore
-      const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
-      const [, foreign = ""] = plantedKeys[0] ?? []
-      yield* Secrets.registerSecrets({ key: Redacted.make(held) })
-      const text = Object.values(encoded).map((encode) => encode(held)).join(" and ")
-      const plain = makeUserMessage("no secret in it")
-      const options = { test: { signed: text } }
-      const messages = [
-        makeUserMessage(text),
-        Prompt.systemMessage({ content: text }),
-        Prompt.assistantMessage({
-          content: [
-            Prompt.reasoningPart({ text, options }),
-            Prompt.textPart({ text: `${text} ${foreign}` }),
-            Prompt.toolCallPart({ id: "c1", name: "read_file", params: { deep: [{ path: text }] }, providerExecuted: false })
+    test(
+      "what a runtime holds is in nothing that is kept or found, nor are keys that a model or a tool says",
+      Secrets.provideRegistry(
+        Effect.gen(function* () {
+          const store = yield* SessionStore
+          const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
+          const [, foreign = ""] = plantedKeys[0] ?? []
+          yield* Secrets.registerSecrets({ key: Redacted.make(held) })
+          const text = Object.values(encoded)
+            .map((encode) => encode(held))
+            .join(" and ")
+          const plain = makeUserMessage("no secret in it")
+          const options = { test: { signed: text } }
+          const messages = [
+            makeUserMessage(text),
+            Prompt.systemMessage({ content: text }),
+            Prompt.assistantMessage({
+              content: [
+                Prompt.reasoningPart({ text, options }),
+                Prompt.textPart({ text: `${text} ${foreign}` }),
+                Prompt.toolCallPart({
+                  id: "c1",
+                  name: "read_file",
+                  params: { deep: [{ path: text }] },
+                  providerExecuted: false
+                })
+              ]
+            }),
+            Conversation.makeToolResult(
+              { id: "c1", name: "read_file" },
+              { output: { list: [text, foreign] }, isFailure: false, modelOutput: [Prompt.textPart({ text })] }
+            ),
+            plain
           ]
-        }),
-        Conversation.makeToolResult({ id: "c1", name: "read_file" }, { output: { list: [text, foreign] }, isFailure: false, modelOutput: [Prompt.textPart({ text })] }),
-        plain
-      ]
-      yield* store.create(makeNewSession(a, { title: `about ${held}`, systemPrompt: text }))
-      yield* store.append(a, messages)
-      const session = Option.getOrThrow(yield* store.get(a))
-      const kept = yield* store.messages(a)
-      const search = yield* SessionSearch
-      const found = yield* search.search("and", {})
-      assert.isAbove(found.length, 0)
-      const seen = JSON.stringify([session, kept, found])
-      for (const [form, encode] of Object.entries(encoded)) assert.notInclude(seen, form.includes("JSON") ? held : encode(held).slice(4, -6), form)
-      assert.notInclude(seen, foreign.slice(4, -6))
-      yield* store.rename(a, `now ${held}`)
-      assert.notInclude(Option.getOrThrow(yield* store.get(a)).title ?? "", held)
-      // They are messages still, in the same places.
-      assert.deepStrictEqual(kept.map(({ role }) => role), messages.map(({ role }) => role))
-      assert.isTrue(kept.every(Prompt.isMessage))
-      assert.deepStrictEqual(kept.at(-1), plain)
-    })))
+          yield* store.create(makeNewSession(a, { title: `about ${held}`, systemPrompt: text }))
+          yield* store.append(a, messages)
+          const session = Option.getOrThrow(yield* store.get(a))
+          const kept = yield* store.messages(a)
+          const search = yield* SessionSearch
+          const found = yield* search.search("and", {})
+          assert.isAbove(found.length, 0)
+          const seen = JSON.stringify([session, kept, found])
+          for (const [form, encode] of Object.entries(encoded))
+            assert.notInclude(seen, form.includes("JSON") ? held : encode(held).slice(4, -6), form)
+          assert.notInclude(seen, foreign.slice(4, -6))
+          yield* store.rename(a, `now ${held}`)
+          assert.notInclude(Option.getOrThrow(yield* store.get(a)).title ?? "", held)
+          // They are messages still, in the same places.
+          assert.deepStrictEqual(
+            kept.map(({ role }) => role),
+            messages.map(({ role }) => role)
+          )
+          assert.isTrue(kept.every(Prompt.isMessage))
+          assert.deepStrictEqual(kept.at(-1), plain)
+        })
+      )
+    )
   })
 }

@@ -12,16 +12,19 @@ const [path = "", name = "", count = "0"] = process.argv.slice(2)
 const id = SessionId.make(name)
 const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
-const ensure = Effect.gen(function*() {
+const ensure = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   if (Option.isSome(yield* store.get(id))) return
   yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" }).pipe(
     // Another writer was faster.
-    Effect.catchIf((error) => error.message.includes("exists already"), () => Effect.void)
+    Effect.catchIf(
+      (error) => error.message.includes("exists already"),
+      () => Effect.void
+    )
   )
 })
 
-const program = Effect.gen(function*() {
+const program = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   yield* say("opening")
   yield* ensure
@@ -31,6 +34,13 @@ const program = Effect.gen(function*() {
     yield* store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text })] })])
     yield* say(String(index))
   }
-}).pipe(Effect.catch((error) => Effect.andThen(say(`${error._tag}: ${error.message}`), Effect.sync(() => process.exit(3)))))
+}).pipe(
+  Effect.catch((error) =>
+    Effect.andThen(
+      say(`${error._tag}: ${error.message}`),
+      Effect.sync(() => process.exit(3))
+    )
+  )
+)
 
 await Effect.runPromise(Effect.provide(program, SessionStore.layerSqlite({ path })))

@@ -1,5 +1,5 @@
-// The documentation as pages: the README, the guides and tours of scratchpad/, the rooms' READMEs, and a reference made of the doc
-// comments of what the package exports. `renderSite` makes files of them.
+// The documentation as pages: the README, the guides and tours of scratchpad/, the rooms' READMEs, and a reference made
+// of the doc comments of what the package exports. `renderSite` makes files of them.
 import { Marked, type Tokens } from "marked"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, posix, relative } from "node:path"
@@ -29,22 +29,32 @@ const page = (section: Page["section"], source: string, path: string): Page => {
 
 /** The text of a doc comment as Markdown. */
 const prose = (comment: string): string =>
-  comment.replaceAll(/^\s*\* ?/gm, "").trim()
-    .replaceAll(/\{@link ([^}\s]+)(?:\s+[^}]*)?\}/g, "`$1`").replaceAll(/^@see /gm, "See ").replaceAll(/^Source: [\s\S]*?(?:\n\n|(?![\s\S]))/gm, "").trim()
+  comment
+    .replaceAll(/^\s*\* ?/gm, "")
+    .trim()
+    .replaceAll(/\{@link ([^}\s]+)(?:\s+[^}]*)?\}/g, "`$1`")
+    .replaceAll(/^@see /gm, "See ")
+    .replaceAll(/^Source: [\s\S]*?(?:\n\n|(?![\s\S]))/gm, "")
+    .trim()
 
 const moduleComment = (text: string): string => prose(/^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(text)?.[1] ?? "")
 
 /** The name of a line of the public surface: of what it exports, and of its declaration where that has another one. */
-const nameOf = (line: string): string => /^(?:\w+: )?(?:const|class|interface|type|function|enum) (\w+)/.exec(line)?.[1] ?? /^(\w+)/.exec(line)?.[1] ?? line
+const nameOf = (line: string): string =>
+  /^(?:\w+: )?(?:const|class|interface|type|function|enum) (\w+)/.exec(line)?.[1] ?? /^(\w+)/.exec(line)?.[1] ?? line
 
 /** Sections of exports, one for each line of the public surface. */
 const exportsOf = (path: string, lines: string): string => {
   const docs = docsOf(join(src, path))
-  return lines.split("\n").filter((line) => line !== "").map((line) => {
-    const alias = /^(\w+): /.exec(line)?.[1]
-    const name = alias ?? nameOf(line)
-    return `## ${name}\n\n${prose(docs.get(name) ?? "")}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
-  }).join("\n")
+  return lines
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const alias = /^(\w+): /.exec(line)?.[1]
+      const name = alias ?? nameOf(line)
+      return `## ${name}\n\n${prose(docs.get(name) ?? "")}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
+    })
+    .join("\n")
 }
 
 /** Page of what a file exports. */
@@ -59,21 +69,33 @@ const referencePage = (title: string, path: string, file: string, lines: string)
 /** Reference of the modules, and of the entries that export something besides modules. */
 const reference = (): ReadonlyArray<Page> => {
   const text = surface()
-  const modules = Array.from(text.matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm), ([, names = "", file = "", lines = ""]) =>
-    referencePage(names, names.split(", ")[0] ?? names, file, lines))
+  const modules = Array.from(
+    text.matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm),
+    ([, names = "", file = "", lines = ""]) => referencePage(names, names.split(", ")[0] ?? names, file, lines)
+  )
   const ofEntries = entries().flatMap(({ source, specifier }) => {
-    const lines = new RegExp(`^## ${specifier}\n(?:(?!^#)[\\s\\S])*?\`\`\`ts\n([\\s\\S]*?)\n\`\`\`$`, "m").exec(text)?.[1]
-    return lines === undefined ? [] : [referencePage(specifier, specifier.replaceAll("/", "-"), relative(src, source), lines)]
+    const lines = new RegExp(`^## ${specifier}\n(?:(?!^#)[\\s\\S])*?\`\`\`ts\n([\\s\\S]*?)\n\`\`\`$`, "m").exec(
+      text
+    )?.[1]
+    return lines === undefined
+      ? []
+      : [referencePage(specifier, specifier.replaceAll("/", "-"), relative(src, source), lines)]
   })
-  return [...ofEntries, ...modules.toSorted((a, b) => a.title < b.title ? -1 : 1)]
+  return [...ofEntries, ...modules.toSorted((a, b) => (a.title < b.title ? -1 : 1))]
 }
 
-const markdownIn = (folder: string): ReadonlyArray<string> => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md")).toSorted()
+const markdownIn = (folder: string): ReadonlyArray<string> =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".md"))
+    .toSorted()
 
 /** A program as a page that shows it; its first comment is its text. */
 const tour = (name: string): Page => ({
   section: "Tours",
-  title: name.replace(/^\d+-|\.ts$/g, "").replaceAll("-", " ").replace(/\.ts$/, ""),
+  title: name
+    .replace(/^\d+-|\.ts$/g, "")
+    .replaceAll("-", " ")
+    .replace(/\.ts$/, ""),
   path: `tours/${name.slice(0, -".ts".length)}`,
   source: `scratchpad/${name}`,
   markdown: `# ${name}\n\n\`\`\`ts\n${read(`scratchpad/${name}`)}\`\`\`\n`
@@ -83,7 +105,9 @@ const tour = (name: string): Page => ({
 const guides = (): ReadonlyArray<Page> => {
   const index = page("Guides", "scratchpad/guides/README.md", "guides/index")
   const place = (name: string): number => index.markdown.indexOf(`](${name})`)
-  const names = markdownIn("scratchpad/guides").filter((name) => name !== "README.md").toSorted((a, b) => place(a) - place(b))
+  const names = markdownIn("scratchpad/guides")
+    .filter((name) => name !== "README.md")
+    .toSorted((a, b) => place(a) - place(b))
   return [index, ...names.map((name) => page("Guides", `scratchpad/guides/${name}`, `guides/${name.slice(0, -3)}`))]
 }
 
@@ -93,20 +117,36 @@ export const sitePages = (): ReadonlyArray<Page> => [
   ...["CHANGELOG", "CONTRIBUTING", "SECURITY"].map((name) => page("Start", `.github/${name}.md`, name.toLowerCase())),
   page("Start", ".github/action/README.md", "github-action"),
   ...guides(),
-  ...readdirSync(join(root, "scratchpad")).filter((name) => /^\d+-.*\.ts$/.test(name)).toSorted().map(tour),
+  ...readdirSync(join(root, "scratchpad"))
+    .filter((name) => /^\d+-.*\.ts$/.test(name))
+    .toSorted()
+    .map(tour),
   page("Rooms", "src/README.md", "rooms/index"),
-  ...readdirSync(src).filter((name) => existsSync(join(src, name, "README.md"))).toSorted().map((name) => page("Rooms", `src/${name}/README.md`, `rooms/${name}`)),
+  ...readdirSync(src)
+    .filter((name) => existsSync(join(src, name, "README.md")))
+    .toSorted()
+    .map((name) => page("Rooms", `src/${name}/README.md`, `rooms/${name}`)),
   ...reference()
 ]
 
-const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("\"", "&quot;")
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
 /** The anchor of a heading, as GitHub names it. */
-export const slug = (heading: string): string => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(/\s/g, "-")
+export const slug = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-")
 
 /** The first sentence of a page, in plain words. */
 const summary = (markdown: string): string => {
-  const paragraph = markdown.replaceAll(/^```[\s\S]*?^```/gm, "").split(/\n{2,}/).find((part) => /^[A-Za-z`*[]/.test(part) && !part.startsWith("`src/")) ?? ""
+  const paragraph =
+    markdown
+      .replaceAll(/^```[\s\S]*?^```/gm, "")
+      .split(/\n{2,}/)
+      .find((part) => /^[A-Za-z`*[]/.test(part) && !part.startsWith("`src/")) ?? ""
   const plain = paragraph.replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1").replaceAll("\n", " ")
   return (/^.*?\.(?=\s|$)/.exec(plain)?.[0] ?? plain).slice(0, 200).replace(/:$/, ".")
 }
@@ -123,8 +163,8 @@ nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}cod
 @media(max-width:55rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}}`
 
 /**
- * Closes the contents on a narrow screen, where they stand above the page. Finds pages by words; the index is loaded when somebody begins
- * to type, as a script, so that it works from a folder too.
+ * Closes the contents on a narrow screen, where they stand above the page. Finds pages by words; the index is loaded
+ * when somebody begins to type, as a script, so that it works from a folder too.
  */
 const script = `if(matchMedia("(max-width:55rem)").matches)for(const section of document.querySelectorAll("nav details"))section.open=false
 const field=document.querySelector("input"),list=document.querySelector("#found"),base=document.body.dataset.base
@@ -135,10 +175,15 @@ list.replaceChildren(...items);if(words.length>0&&items.length===0)list.textCont
 field.addEventListener("input",()=>{if(window.pages)return show();if(document.querySelector("#index"))return
 const s=document.createElement("script");s.id="index";s.src=base+"search.js";s.onload=show;document.head.append(s)})`
 
-/** The files of the site by their paths: a page of HTML and one of Markdown for each, the index of the search, `llms.txt`. */
+/**
+ * The files of the site by their paths: a page of HTML and one of Markdown for each, the index of the search,
+ * `llms.txt`.
+ */
 export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMap<string, string> => {
   const bySource = new Map(pages.map((one) => [one.source, one] as const))
-  const { description, name }: { readonly name: string; readonly description: string } = JSON.parse(read("package.json"))
+  const { description, name }: { readonly name: string; readonly description: string } = JSON.parse(
+    read("package.json")
+  )
 
   /** The page that a link of another one means; undefined where no page shows that file. */
   const linked = (from: Page, target: string): Page | undefined => {
@@ -151,7 +196,7 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
     const marked = new Marked({
       renderer: {
         // Texts such as <provider> are meant as they stand; comments mark the files of examples.
-        html: ({ text }: Tokens.HTML | Tokens.Tag) => text.trimStart().startsWith("<!--") ? "" : escaped(text),
+        html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.trimStart().startsWith("<!--") ? "" : escaped(text)),
         heading({ depth, text, tokens }: Tokens.Heading) {
           return `<h${depth} id="${slug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
         },
@@ -160,15 +205,25 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
           if (/^(?:https?:|mailto:|#)/.test(href)) return `<a href="${escaped(href)}">${text}</a>`
           const [path = "", anchor] = href.split("#")
           const found = linked(from, path)
-          return found === undefined ? text : `<a href="${up}${found.path}.html${anchor === undefined ? "" : `#${anchor}`}">${text}</a>`
+          return found === undefined
+            ? text
+            : `<a href="${up}${found.path}.html${anchor === undefined ? "" : `#${anchor}`}">${text}</a>`
         }
       }
     })
     const sections = ["Start", "Guides", "Tours", "Rooms", "Reference"] as const
-    const contents = sections.map((section) =>
-      `<details${section === from.section || section === "Guides" ? " open" : ""}><summary>${section}</summary><ul>${
-        pages.filter((one) => one.section === section).map((one) => `<li><a href="${up}${one.path}.html"${one === from ? " aria-current=\"page\"" : ""}>${escaped(one.title)}</a></li>`).join("")
-      }</ul></details>`).join("\n")
+    const contents = sections
+      .map(
+        (section) =>
+          `<details${section === from.section || section === "Guides" ? " open" : ""}><summary>${section}</summary><ul>${pages
+            .filter((one) => one.section === section)
+            .map(
+              (one) =>
+                `<li><a href="${up}${one.path}.html"${one === from ? ' aria-current="page"' : ""}>${escaped(one.title)}</a></li>`
+            )
+            .join("")}</ul></details>`
+      )
+      .join("\n")
     return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(from.title)} · ${name}</title><style>${style}</style></head>
 <body data-base="${up}"><nav><input type="search" placeholder="Search" aria-label="Search"><ul id="found"></ul>
@@ -177,20 +232,34 @@ ${marked.parse(from.markdown, { async: false })}</main><script>${script}</script
 `
   }
 
-  const index = pages.map((one) => ({ title: one.title, section: one.section, path: one.path, text: one.markdown.toLowerCase().replaceAll(/\s+/g, " ") }))
+  const index = pages.map((one) => ({
+    title: one.title,
+    section: one.section,
+    path: one.path,
+    text: one.markdown.toLowerCase().replaceAll(/\s+/g, " ")
+  }))
   const lines = (section: Page["section"]) =>
-    pages.filter((one) => one.section === section).map((one) => {
-      const text = one.section === "Tours" ? "" : summary(one.markdown)
-      return `- [${one.title}](${one.path}.md)${text === "" ? "" : `: ${text}`}`
-    }).join("\n")
+    pages
+      .filter((one) => one.section === section)
+      .map((one) => {
+        const text = one.section === "Tours" ? "" : summary(one.markdown)
+        return `- [${one.title}](${one.path}.md)${text === "" ? "" : `: ${text}`}`
+      })
+      .join("\n")
   return new Map([
-    ...pages.flatMap((one) => [[`${one.path}.html`, html(one)], [`${one.path}.md`, one.markdown]] as const),
+    ...pages.flatMap(
+      (one) =>
+        [
+          [`${one.path}.html`, html(one)],
+          [`${one.path}.md`, one.markdown]
+        ] as const
+    ),
     ["search.js", `window.pages=${JSON.stringify(index).replaceAll("<", "\\u003c")}\n`] as const,
     [
       "llms.txt",
-      `# ${name}\n\n> ${description}\n\n## Start\n\n${lines("Start")}\n\n## Guides\n\n${lines("Guides")}\n\n## Tours\n\n${lines("Tours")}\n\n## Reference\n\n${
-        lines("Reference")
-      }\n\n## Optional\n\n${lines("Rooms")}\n`
+      `# ${name}\n\n> ${description}\n\n## Start\n\n${lines("Start")}\n\n## Guides\n\n${lines("Guides")}\n\n## Tours\n\n${lines("Tours")}\n\n## Reference\n\n${lines(
+        "Reference"
+      )}\n\n## Optional\n\n${lines("Rooms")}\n`
     ] as const
   ])
 }

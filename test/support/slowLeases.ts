@@ -1,5 +1,5 @@
-// Makes this process slow at looking who has a lease, in every database that it opens, so that any other process could slip in
-// between the look and the taking.
+// Makes this process slow at looking who has a lease, in every database that it opens, so that any other process could
+// slip in between the look and the taking.
 import { StatementSync } from "node:sqlite"
 
 export const slowLeases = (millis: number): void => {

@@ -24,13 +24,19 @@ export interface Import {
 
 /** Comments out, strings kept: examples in doc comments import things too. */
 export const withoutComments = (text: string): string =>
-  text.replaceAll(/("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, string) => string ?? "")
+  text.replaceAll(
+    /("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g,
+    (_, string) => string ?? ""
+  )
 
 /** Code alone: no comments, no strings, and of templates what is computed in them. */
 export const withoutTexts = (text: string): string =>
   withoutComments(text)
-    .replaceAll(/`(?:[^`\\]|\\.)*`/g, (template) => `(${(template.match(/\$\{[^}]*\}/g) ?? []).map((part) => part.slice(2, -1)).join(", ")})`)
-    .replaceAll(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, "\"\"")
+    .replaceAll(
+      /`(?:[^`\\]|\\.)*`/g,
+      (template) => `(${(template.match(/\$\{[^}]*\}/g) ?? []).map((part) => part.slice(2, -1)).join(", ")})`
+    )
+    .replaceAll(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, '""')
 
 /** What the text of a module or of its declarations imports. */
 export const importsOf = (text: string): ReadonlyArray<Import> => {
@@ -38,7 +44,9 @@ export const importsOf = (text: string): ReadonlyArray<Import> => {
   const found: Array<Import> = []
   // Static imports stand outside of templates, which may hold programs of their own.
   const statements = code.replaceAll(/`(?:[^`\\]|\\.)*`/g, "``")
-  for (const match of statements.matchAll(/(?:^|\n)\s*(import|export)\s+(type\s+)?(?:[^"'();]*?\sfrom\s+)?["']([^"']+)["']/g)) {
+  for (const match of statements.matchAll(
+    /(?:^|\n)\s*(import|export)\s+(type\s+)?(?:[^"'();]*?\sfrom\s+)?["']([^"']+)["']/g
+  )) {
     found.push({ specifier: match[3] ?? "", dynamic: false, typeOnly: match[2] !== undefined })
   }
   for (const match of code.matchAll(/\bimport\(\s*["']([^"']+)["']\s*\)/g)) {

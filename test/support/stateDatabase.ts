@@ -5,8 +5,9 @@ import * as SessionStore from "../../src/session/SessionStore.ts"
 
 /** Newest first, with their messages. */
 export const sessions = (home: string) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const store = yield* SessionStore.SessionStore
     return yield* Effect.forEach(yield* store.list(), (session) =>
-      Effect.map(store.messages(session.id), (messages) => ({ session, messages })))
+      Effect.map(store.messages(session.id), (messages) => ({ session, messages }))
+    )
   }).pipe(Effect.provide(SessionStore.layerSqlite({ path: join(home, "state.db") })))

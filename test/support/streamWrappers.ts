@@ -1,7 +1,14 @@
 // Wrappers of random streams, as `streamScenario` describes them.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, makeTextDelta } from "../../src/domain/Model.ts"
+import {
+  type ExecuteOptions,
+  hold,
+  type ModelResponse,
+  type OnPart,
+  type StreamPart,
+  makeTextDelta
+} from "../../src/domain/Model.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import type { NextCall } from "../../src/middleware/PlainExecution.ts"
@@ -12,9 +19,11 @@ import { textAnswer } from "./fakeModel.ts"
 /** Failure of a wrapper of these. */
 export class Failure extends Schema.TaggedError<Failure>("test/StreamFailure")("Failure", { id: Schema.String }) {}
 
-const textOf = (response: ModelResponse): string => response.parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+const textOf = (response: ModelResponse): string =>
+  response.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-export const deltasOf = (parts: ReadonlyArray<StreamPart>): ReadonlyArray<string> => parts.flatMap((part) => part.type === "text-delta" ? [part.delta] : [])
+export const deltasOf = (parts: ReadonlyArray<StreamPart>): ReadonlyArray<string> =>
+  parts.flatMap((part) => (part.type === "text-delta" ? [part.delta] : []))
 
 /** How a wrapper's kind makes and reads its answers. */
 export const answers = {
@@ -39,33 +48,39 @@ const onPartOf = (wrapper: Wrapper): OnPart | undefined => {
       const step = stepOf(wrapper, ++calls, texts)
       if (step._tag === "hold") return Effect.succeed(hold)
       if (step._tag === "broken") return step.how === "die" ? Effect.die(`broken${wrapper.id}`) : Effect.never
-      return Effect.succeed(step.texts.join() === texts.join() ? parts : step.texts.map((text) => makeTextDelta("1", text)))
+      return Effect.succeed(
+        step.texts.join() === texts.join() ? parts : step.texts.map((text) => makeTextDelta("1", text))
+      )
     })
 }
 
 const typed = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   const { after, closed, id } = wrapper
-  const wrap = (next: (request: never, options?: ExecuteOptions) => Step) => (request: never): Step => {
-    const onPart = onPartOf(wrapper)
-    return Effect.flatMap(next(request, onPart === undefined ? undefined : { onPart }), (answer): Step => {
-      switch (after) {
-        case "return":
-          return Effect.succeed(answer)
-        case "change":
-          return Effect.succeed(answers[kind].make(`changed${id};`))
-        case "nothing":
-          return Effect.succeed(undefined)
-        case "die":
-          return Effect.die(`own${id}`)
-        case "fail":
-          return Effect.fail(new Failure({ id: `fail${id}` }))
-        case "hang":
-          return Effect.never
-      }
-    })
-  }
-  const options = { name: String(id), onFailure: closed ? "closed" as const : "open" as const, wrap: wrap as never }
-  return kind === "llm_execution" ? Middleware.llmExecutionUndeclared(options) : Middleware.wrapModelCallUndeclared(options)
+  const wrap =
+    (next: (request: never, options?: ExecuteOptions) => Step) =>
+    (request: never): Step => {
+      const onPart = onPartOf(wrapper)
+      return Effect.flatMap(next(request, onPart === undefined ? undefined : { onPart }), (answer): Step => {
+        switch (after) {
+          case "return":
+            return Effect.succeed(answer)
+          case "change":
+            return Effect.succeed(answers[kind].make(`changed${id};`))
+          case "nothing":
+            return Effect.succeed(undefined)
+          case "die":
+            return Effect.die(`own${id}`)
+          case "fail":
+            return Effect.fail(new Failure({ id: `fail${id}` }))
+          case "hang":
+            return Effect.never
+        }
+      })
+    }
+  const options = { name: String(id), onFailure: closed ? ("closed" as const) : ("open" as const), wrap: wrap as never }
+  return kind === "llm_execution"
+    ? Middleware.llmExecutionUndeclared(options)
+    : Middleware.wrapModelCallUndeclared(options)
 }
 
 const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
@@ -73,7 +88,7 @@ const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   const onPart = () => {
     let calls = 0
     return (parts: ReadonlyArray<PartDictionary>): unknown => {
-      const texts = parts.flatMap((part) => part.type === "text_delta" ? [String(part["delta"])] : [])
+      const texts = parts.flatMap((part) => (part.type === "text_delta" ? [String(part["delta"])] : []))
       const step = stepOf(wrapper, ++calls, texts)
       if (step._tag === "hold") return { action: "hold" }
       if (step._tag === "broken") {
@@ -81,7 +96,8 @@ const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
         throw new Error(`broken${id}`)
       }
       if (step.texts.length === 0 && texts.length > 0) return undefined
-      const given = step.texts.join() === texts.join() ? parts : step.texts.map((delta) => ({ type: "text_delta", id: "1", delta }))
+      const given =
+        step.texts.join() === texts.join() ? parts : step.texts.map((delta) => ({ type: "text_delta", id: "1", delta }))
       return form === "async" ? Promise.resolve(given) : given
     }
   }
@@ -132,6 +148,6 @@ const stageOf = (stage: Stage): Middleware.Any => {
 export const entriesOf = ({ kind, stages, wrappers }: Scenario): ReadonlyArray<Middleware.Contained> =>
   // What they fail with is caught where they are run.
   [
-    ...wrappers.map((wrapper) => wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper, kind)),
+    ...wrappers.map((wrapper) => (wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper, kind))),
     ...stages.map(stageOf)
   ] as unknown as ReadonlyArray<Middleware.Contained>

@@ -1,9 +1,10 @@
-// What the strictest endpoints refuse in a conversation, by protocol: the reasons, none for a conversation that all of them take.
+// What the strictest endpoints refuse in a conversation, by protocol: the reasons, none for a conversation that all of
+// them take.
 import type { Configurable } from "../../src/domain/ApiMode.ts"
 
 type Json = Record<string, unknown>
 
-const list = (value: unknown): ReadonlyArray<Json> => Array.isArray(value) ? value : []
+const list = (value: unknown): ReadonlyArray<Json> => (Array.isArray(value) ? value : [])
 const blank = (value: unknown): boolean => typeof value !== "string" || value.trim() === ""
 
 /** The templates of Gemma and Mistral, and the pairing of calls that all have. */
@@ -43,40 +44,45 @@ interface Blocks {
 }
 
 /** Two roles in turn, made of blocks. */
-const blocks = ({ callId, isBlank, isThinking, resultId, thinks }: Blocks) => (body: Json): ReadonlyArray<string> => {
-  const out: Array<string> = []
-  const messages = list(body["messages"])
-  if (messages[0]?.["role"] !== "user") out.push("does not begin with the user")
-  if (messages.at(-1)?.["role"] !== "user") out.push("does not end with the user")
-  messages.forEach((message, index) => {
-    const content = list(message["content"])
-    if (message["role"] === messages[index - 1]?.["role"]) out.push(`${String(message["role"])} twice`)
-    if (content.length === 0) out.push("an empty message")
-    if (content.some(isBlank)) out.push("a blank text")
-    const calls = content.map(callId).filter((id) => id !== undefined)
-    const answers = list(messages[index + 1]?.["content"]).map(resultId).filter((id) => id !== undefined)
-    if (message["role"] === "assistant") {
-      if (calls.join() !== answers.join()) out.push(`calls ${calls.join()} have results ${answers.join()}`)
-      if (isThinking(content.at(-1) ?? {})) out.push("ends in thinking")
-    } else {
-      const results = content.map((block) => resultId(block) !== undefined)
-      if (results.lastIndexOf(true) > results.indexOf(false) && results.includes(false)) out.push("results after other blocks")
-      if (index === 0 && results.includes(true)) out.push("results without calls")
+const blocks =
+  ({ callId, isBlank, isThinking, resultId, thinks }: Blocks) =>
+  (body: Json): ReadonlyArray<string> => {
+    const out: Array<string> = []
+    const messages = list(body["messages"])
+    if (messages[0]?.["role"] !== "user") out.push("does not begin with the user")
+    if (messages.at(-1)?.["role"] !== "user") out.push("does not end with the user")
+    messages.forEach((message, index) => {
+      const content = list(message["content"])
+      if (message["role"] === messages[index - 1]?.["role"]) out.push(`${String(message["role"])} twice`)
+      if (content.length === 0) out.push("an empty message")
+      if (content.some(isBlank)) out.push("a blank text")
+      const calls = content.map(callId).filter((id) => id !== undefined)
+      const answers = list(messages[index + 1]?.["content"])
+        .map(resultId)
+        .filter((id) => id !== undefined)
+      if (message["role"] === "assistant") {
+        if (calls.join() !== answers.join()) out.push(`calls ${calls.join()} have results ${answers.join()}`)
+        if (isThinking(content.at(-1) ?? {})) out.push("ends in thinking")
+      } else {
+        const results = content.map((block) => resultId(block) !== undefined)
+        if (results.lastIndexOf(true) > results.indexOf(false) && results.includes(false))
+          out.push("results after other blocks")
+        if (index === 0 && results.includes(true)) out.push("results without calls")
+      }
+    })
+    const newest = list(messages.findLast(({ role }) => role === "assistant")?.["content"])
+    const inLoop = list(messages.at(-1)?.["content"]).some((block) => resultId(block) !== undefined)
+    if (thinks(body) && inLoop && newest.some((block) => callId(block) !== undefined) && !isThinking(newest[0] ?? {})) {
+      out.push("thinking is on, and the calls of the loop have none before them")
     }
-  })
-  const newest = list(messages.findLast(({ role }) => role === "assistant")?.["content"])
-  const inLoop = list(messages.at(-1)?.["content"]).some((block) => resultId(block) !== undefined)
-  if (thinks(body) && inLoop && newest.some((block) => callId(block) !== undefined) && !isThinking(newest[0] ?? {})) {
-    out.push("thinking is on, and the calls of the loop have none before them")
+    return out
   }
-  return out
-}
 
-const fields = (value: unknown): Json => typeof value === "object" && value !== null ? value as Json : {}
+const fields = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {})
 
 const anthropic = blocks({
-  callId: ({ id, type }) => type === "tool_use" ? id : undefined,
-  resultId: ({ tool_use_id, type }) => type === "tool_result" ? tool_use_id : undefined,
+  callId: ({ id, type }) => (type === "tool_use" ? id : undefined),
+  resultId: ({ tool_use_id, type }) => (type === "tool_result" ? tool_use_id : undefined),
   isThinking: ({ type }) => type === "thinking" || type === "redacted_thinking",
   isBlank: ({ text, type }) => type === "text" && blank(text),
   thinks: (body) => fields(body["thinking"])["type"] === "enabled"
@@ -99,7 +105,10 @@ const responses = (body: Json): ReadonlyArray<string> => {
   items.forEach((item, index) => {
     const before = items[index - 1]
     if (kind(item) === "user" && kind(before) === "user") out.push("user after user")
-    if (kind(before) === "reasoning" && !["message", "assistant", "function_call", "reasoning"].includes(String(kind(item)))) {
+    if (
+      kind(before) === "reasoning" &&
+      !["message", "assistant", "function_call", "reasoning"].includes(String(kind(item)))
+    ) {
       out.push("reasoning without its item")
     }
     if (typeof item["content"] === "string" && blank(item["content"])) out.push("an empty message")

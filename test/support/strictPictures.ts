@@ -17,23 +17,30 @@ interface Content {
 }
 
 /** Shows a model an image. `sent` has that of each question in base64, or the text that stands in its place. */
-export const show = Effect.fnUntraced(function*(image: Uint8Array, mediaType: string) {
+export const show = Effect.fnUntraced(function* (image: Uint8Array, mediaType: string) {
   const sent: Array<string> = []
   const notices: Array<string> = []
   const server = yield* HttpServer.make((request, response) => {
     if (!request.url.endsWith("/chat/completions")) return HttpServer.json(response, 404, {})
     const { messages } = JSON.parse(request.body)
     const content: string | ReadonlyArray<Content> = messages.at(-1).content
-    const last: Content = typeof content === "string" ? { text: content } : content.at(-1) ?? {}
+    const last: Content = typeof content === "string" ? { text: content } : (content.at(-1) ?? {})
     const shown = last.image_url?.url.replace(/^data:[^,]*,/, "")
     sent.push(shown ?? last.text ?? "")
     return shown !== undefined && shown.length > 5 * megabyte
-      ? HttpServer.json(response, 400, { error: { message: `image exceeds 5 MB maximum: ${shown.length} bytes > 5242880 bytes` } })
-      : HttpServer.json(response, 200, { choices: [{ index: 0, message: { role: "assistant", content: "seen" }, finish_reason: "stop" }] })
+      ? HttpServer.json(response, 400, {
+          error: { message: `image exceeds 5 MB maximum: ${shown.length} bytes > 5242880 bytes` }
+        })
+      : HttpServer.json(response, 200, {
+          choices: [{ index: 0, message: { role: "assistant", content: "seen" }, finish_reason: "stop" }]
+        })
   })
   const onEvent = (events: ReadonlyArray<RunEvent>) =>
-    Effect.sync(() => events.forEach((event) => event._tag === "Notice" ? notices.push(event.message) : undefined))
-  const prompt = [Prompt.textPart({ text: "What is it?" }), Prompt.filePart({ mediaType, data: image, fileName: "photo" })]
+    Effect.sync(() => events.forEach((event) => (event._tag === "Notice" ? notices.push(event.message) : undefined)))
+  const prompt = [
+    Prompt.textPart({ text: "What is it?" }),
+    Prompt.filePart({ mediaType, data: image, fileName: "photo" })
+  ]
   const routes = [{ model: "a", baseUrl: `${server.url}/v1` }]
   const { text } = yield* Effect.provide(Agent.run({ prompt, streaming: false, onEvent }), Runtime.layer({ routes }))
   return { text, notices, sent }

@@ -24,11 +24,13 @@ const isWritable = (directory: string): boolean => {
 const places = [join(import.meta.dirname, "../../node_modules/.cache"), "/opt", "/var/lib", join(homedir(), ".cache")]
 
 /**
- * A directory outside of those for temporary files, of which a sandbox and a container have their own; whoever makes one removes it.
- * The sources may lie in one of those.
+ * A directory outside of those for temporary files, of which a sandbox and a container have their own; whoever makes
+ * one removes it. The sources may lie in one of those.
  */
 export const makeLastingDirectory = (prefix: string): string => {
-  const place = places.find((directory) => isWritable(directory) && !/^\/(?:private\/)?(?:var\/)?tmp\//.test(`${realpathSync(directory)}/`))
+  const place = places.find(
+    (directory) => isWritable(directory) && !/^\/(?:private\/)?(?:var\/)?tmp\//.test(`${realpathSync(directory)}/`)
+  )
   if (place === undefined) throw new Error(`no directory outside of /tmp can be written: ${places.join(", ")}`)
   return realpathSync(mkdtempSync(join(place, `hermes-${prefix}`)))
 }

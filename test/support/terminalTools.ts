@@ -27,17 +27,18 @@ export const session = (name: string): SessionId => SessionId.make(name)
 
 /** Lets real time pass, whatever clock the test has. */
 export const realPause = (millis: number): Effect.Effect<void> =>
-  Effect.promise(() =>
-    new Promise((resolve) => {
-      setTimeout(resolve, millis)
-    })
+  Effect.promise(
+    () =>
+      new Promise((resolve) => {
+        setTimeout(resolve, millis)
+      })
   )
 
 /** Longer than anything takes on a busy machine, and shorter than the limit of a test. */
 const longestWaitMillis = 240_000
 
 /** Waits in real time for something that other processes bring about. */
-export const eventually = Effect.fnUntraced(function*<E, R>(what: string, check: Effect.Effect<boolean, E, R>) {
+export const eventually = Effect.fnUntraced(function* <E, R>(what: string, check: Effect.Effect<boolean, E, R>) {
   const until = performance.now() + longestWaitMillis
   while (performance.now() < until) {
     if (yield* check) return
@@ -52,10 +53,11 @@ export const isAlive = (pid: number): Effect.Effect<boolean, never, FileSystem.F
     fs.readFileString(`/proc/${pid}/stat`).pipe(
       Effect.map((stat) => !stat.slice(stat.lastIndexOf(")")).startsWith(") Z")),
       Effect.orElseSucceed(() => false)
-    ))
+    )
+  )
 
 /** Tools bound in the scope: its end is the end of the runtime. */
-export const bench = Effect.gen(function*() {
+export const bench = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const dir = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-terminal-" }))
@@ -63,7 +65,7 @@ export const bench = Effect.gen(function*() {
   const tools = yield* Terminal.toolset.bind.pipe(Effect.provideContext(services))
   const events = yield* Effect.provideContext(ProcessEvents.ProcessEvents, services)
 
-  const call = Effect.fnUntraced(function*(
+  const call = Effect.fnUntraced(function* (
     name: "terminal" | "process",
     params: Record<string, unknown>,
     options: {
@@ -75,14 +77,16 @@ export const bench = Effect.gen(function*() {
     const tool = tools.find((tool) => tool.tool.name === name)
     if (tool === undefined) return yield* Effect.die(`no tool ${name}`)
     const sessionId = session(options.session ?? "s1")
-    const result = yield* tool.run(params, "call_1", options.onProgress).pipe(
-      Effect.provideService(ToolContext, {
-        sessionId,
-        turnId: TurnId.make("t1"),
-        taskId: TaskId.make(sessionId),
-        cwd: options.cwd ?? dir
-      })
-    )
+    const result = yield* tool
+      .run(params, "call_1", options.onProgress)
+      .pipe(
+        Effect.provideService(ToolContext, {
+          sessionId,
+          turnId: TurnId.make("t1"),
+          taskId: TaskId.make(sessionId),
+          cwd: options.cwd ?? dir
+        })
+      )
     const text = JSON.stringify(result.output)
     const body: unknown = result.output
     return Predicate.isObject(body)
@@ -104,14 +108,18 @@ export const bench = Effect.gen(function*() {
       Effect.map(call("terminal", { command, background: true, ...params }), ({ body }) => String(body["session_id"])),
     process: (action: string, params: Record<string, unknown> = {}) => call("process", { action, ...params }),
     /** Runs a command under `TestClock` until it has printed `ready`, and then lets its time be over. */
-    untilTimeout: Effect.fnUntraced(function*(command: string, ready: string, timeout: number) {
+    untilTimeout: Effect.fnUntraced(function* (command: string, ready: string, timeout: number) {
       let printed = ""
-      const fiber = yield* call("terminal", { command, timeout }, {
-        onProgress: (output) =>
-          Effect.sync(() => {
-            printed = JSON.stringify(output)
-          })
-      }).pipe(Effect.forkChild)
+      const fiber = yield* call(
+        "terminal",
+        { command, timeout },
+        {
+          onProgress: (output) =>
+            Effect.sync(() => {
+              printed = JSON.stringify(output)
+            })
+        }
+      ).pipe(Effect.forkChild)
       yield* eventually(
         `the command prints ${ready}`,
         Effect.map(TestClock.adjust("500 millis"), () => printed.includes(ready))
@@ -119,7 +127,7 @@ export const bench = Effect.gen(function*() {
       return { fiber, progress: printed }
     }),
     /** The pids that a command wrote into a file, once there are `count` of them. */
-    pids: Effect.fnUntraced(function*(name: string, count: number) {
+    pids: Effect.fnUntraced(function* (name: string, count: number) {
       let found: ReadonlyArray<number> = []
       yield* eventually(
         `${count} pids in ${name}`,

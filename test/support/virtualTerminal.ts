@@ -12,7 +12,9 @@ export interface VirtualTerminal {
   rows: number
 }
 
-const sequence = new RegExp(String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\|\]2;[^\u001b\u0007]* · hermes\u0007|\]11;\?\u0007|\]52;c;[\w+/=]*\u0007)`)
+const sequence = new RegExp(
+  String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\|\]2;[^\u001b\u0007]* · hermes\u0007|\]11;\?\u0007|\]52;c;[\w+/=]*\u0007)`
+)
 
 const begun = new RegExp(String.raw`^(?:\[[\d;?]*|\](?:(?:2|11|52)(?:;[^\u0007\u001b]*)?|[15])?)?$`)
 
@@ -130,7 +132,8 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
           pending = rest
           return
         }
-        if (char === "\u001b") throw new Error(`an escape that drives the terminal: ${JSON.stringify(rest.slice(0, 20))}`)
+        if (char === "\u001b")
+          throw new Error(`an escape that drives the terminal: ${JSON.stringify(rest.slice(0, 20))}`)
         if (char === "\n") {
           down()
           column = 0
@@ -148,7 +151,11 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
       }
     },
     lines: () => {
-      const shown = cells.map((cell) => Array.from(cell, (text) => text ?? " ").join("").trimEnd())
+      const shown = cells.map((cell) =>
+        Array.from(cell, (text) => text ?? " ")
+          .join("")
+          .trimEnd()
+      )
       while (shown.at(-1) === "") shown.pop()
       return shown
     },

@@ -2,7 +2,9 @@
 import * as Effect from "effect/Effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 
-export const webServer = (answer: (request: IncomingMessage, response: ServerResponse, body: string, bytes: Buffer) => void) =>
+export const webServer = (
+  answer: (request: IncomingMessage, response: ServerResponse, body: string, bytes: Buffer) => void
+) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.callback<ReturnType<typeof createServer>>((resume) => {

@@ -1,4 +1,5 @@
-// A model behind a real HTTP server on the loopback, in each of the four protocols: it plays turns word for word, however broken.
+// A model behind a real HTTP server on the loopback, in each of the four protocols: it plays turns word for word,
+// however broken.
 import { encodeEventStreamMessage } from "@copilotkit/aimock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -26,7 +27,9 @@ export interface WireTurn {
   readonly calls?: ReadonlyArray<WireCall>
   /** The output limit cut it. */
   readonly cut?: true
-  /** Cuts text and thoughts into the pieces that they are streamed in; without it text comes in a few words at a time. */
+  /**
+   * Cuts text and thoughts into the pieces that they are streamed in; without it text comes in a few words at a time.
+   */
   readonly cutText?: (text: string) => ReadonlyArray<string>
   /** What it thinks before, signed as its protocol does (streamed answers only). */
   readonly thought?: string
@@ -68,25 +71,39 @@ const chat: Protocol = {
   whole: ({ calls = [], cut, text }) => ({
     id: "c",
     model,
-    choices: [{
-      index: 0,
-      message: {
-        role: "assistant",
-        content: text ?? null,
-        ...(calls.length === 0 ? {} : {
-          tool_calls: calls.map(({ args, id, name }) => ({ id, type: "function", function: { name, arguments: args } }))
-        })
-      },
-      finish_reason: cut ? "length" : calls.length === 0 ? "stop" : "tool_calls"
-    }],
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: text ?? null,
+          ...(calls.length === 0
+            ? {}
+            : {
+                tool_calls: calls.map(({ args, id, name }) => ({
+                  id,
+                  type: "function",
+                  function: { name, arguments: args }
+                }))
+              })
+        },
+        finish_reason: cut ? "length" : calls.length === 0 ? "stop" : "tool_calls"
+      }
+    ],
     usage: { prompt_tokens: 1, completion_tokens: 1 }
   }),
   stream: ({ calls = [], cut, cutText, text, thought }, response) => {
-    const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
+      id: "c",
+      model,
+      choices: [{ index: 0, delta, finish_reason }]
+    })
     events(
       response,
       chunk({ role: "assistant", content: "" }),
-      ...(thought === undefined ? [] : (cutText?.(thought) ?? [thought]).map((reasoning_content) => chunk({ reasoning_content }))),
+      ...(thought === undefined
+        ? []
+        : (cutText?.(thought) ?? [thought]).map((reasoning_content) => chunk({ reasoning_content }))),
       ...(text === undefined ? [] : (cutText ?? textPieces)(text).map((content) => chunk({ content }))),
       ...calls.flatMap(({ args, id, name }, index) => [
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
@@ -112,11 +129,25 @@ const anthropic: Protocol = {
   }),
   stream: ({ calls = [], cut, cutText, text, thought }, response) => {
     const blocks: ReadonlyArray<{ readonly block: object; readonly deltas: ReadonlyArray<object> }> = [
-      ...(thought === undefined ? [] : [{
-        block: { type: "thinking", thinking: "", signature: "" },
-        deltas: [...(cutText?.(thought) ?? [thought]).map((thinking) => ({ type: "thinking_delta", thinking })), { type: "signature_delta", signature: `signed ${thought}` }]
-      }]),
-      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: (cutText ?? textPieces)(text).map((text) => ({ type: "text_delta", text })) }]),
+      ...(thought === undefined
+        ? []
+        : [
+            {
+              block: { type: "thinking", thinking: "", signature: "" },
+              deltas: [
+                ...(cutText?.(thought) ?? [thought]).map((thinking) => ({ type: "thinking_delta", thinking })),
+                { type: "signature_delta", signature: `signed ${thought}` }
+              ]
+            }
+          ]),
+      ...(text === undefined
+        ? []
+        : [
+            {
+              block: { type: "text", text: "" },
+              deltas: (cutText ?? textPieces)(text).map((text) => ({ type: "text_delta", text }))
+            }
+          ]),
       ...calls.map(({ args, id, name }) => ({
         block: { type: "tool_use", id, name, input: {} },
         deltas: pieces(args).map((piece) => ({ type: "input_json_delta", partial_json: piece }))
@@ -130,21 +161,38 @@ const anthropic: Protocol = {
         ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
         { type: "content_block_stop", index }
       ]),
-      { type: "message_delta", delta: { stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
+      {
+        type: "message_delta",
+        delta: { stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" },
+        usage: { output_tokens: 1 }
+      },
       { type: "message_stop" }
     )
   }
 }
 
 const outputOf = ({ calls = [], text, thought }: WireTurn): ReadonlyArray<object> => [
-  ...(thought === undefined ? [] : [{
-    type: "reasoning",
-    id: "rs_1",
-    summary: [{ type: "summary_text", text: thought }],
-    encrypted_content: `signed ${thought}`
-  }]),
-  ...(text === undefined ? [] : [{ type: "message", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] }]),
-  ...calls.map(({ args, id, name }) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: args, status: "completed" }))
+  ...(thought === undefined
+    ? []
+    : [
+        {
+          type: "reasoning",
+          id: "rs_1",
+          summary: [{ type: "summary_text", text: thought }],
+          encrypted_content: `signed ${thought}`
+        }
+      ]),
+  ...(text === undefined
+    ? []
+    : [{ type: "message", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] }]),
+  ...calls.map(({ args, id, name }) => ({
+    type: "function_call",
+    id: `fc_${id}`,
+    call_id: id,
+    name,
+    arguments: args,
+    status: "completed"
+  }))
 ]
 
 const statusOf = ({ cut }: WireTurn): object =>
@@ -152,7 +200,13 @@ const statusOf = ({ cut }: WireTurn): object =>
 
 const responses: Protocol = {
   layer: (url) => CodexResponses.layer({ baseUrl: `${url}/v1`, model: "gpt-5.1", apiKey }),
-  whole: (turn) => ({ id: "r", model, ...statusOf(turn), output: outputOf(turn), usage: { input_tokens: 1, output_tokens: 1 } }),
+  whole: (turn) => ({
+    id: "r",
+    model,
+    ...statusOf(turn),
+    output: outputOf(turn),
+    usage: { input_tokens: 1, output_tokens: 1 }
+  }),
   stream: (turn, response) => {
     const items = outputOf(turn)
     events(
@@ -160,13 +214,28 @@ const responses: Protocol = {
       { type: "response.created", response: { id: "r", model, status: "in_progress", output: [] } },
       ...items.flatMap((item, output_index) => {
         const { arguments: args, type } = item as { readonly arguments?: string; readonly type: string }
-        return type === "reasoning" ? [{ type: "response.output_item.done", output_index, item }] : [
-          { type: "response.output_item.added", output_index, item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" } },
-          ...(args === undefined
-            ? (turn.cutText ?? textPieces)(turn.text ?? "").map((delta) => ({ type: "response.output_text.delta", output_index, content_index: 0, delta }))
-            : pieces(args).map((delta) => ({ type: "response.function_call_arguments.delta", output_index, delta }))),
-          { type: "response.output_item.done", output_index, item }
-        ]
+        return type === "reasoning"
+          ? [{ type: "response.output_item.done", output_index, item }]
+          : [
+              {
+                type: "response.output_item.added",
+                output_index,
+                item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" }
+              },
+              ...(args === undefined
+                ? (turn.cutText ?? textPieces)(turn.text ?? "").map((delta) => ({
+                    type: "response.output_text.delta",
+                    output_index,
+                    content_index: 0,
+                    delta
+                  }))
+                : pieces(args).map((delta) => ({
+                    type: "response.function_call_arguments.delta",
+                    output_index,
+                    delta
+                  }))),
+              { type: "response.output_item.done", output_index, item }
+            ]
       }),
       {
         type: turn.cut ? "response.incomplete" : "response.completed",
@@ -194,25 +263,35 @@ const bedrock: Protocol = {
   }),
   stream: ({ calls = [], cut, cutText, text, thought }, response) => {
     const first = thought === undefined ? 0 : 1
-    const thoughts: ReadonlyArray<readonly [string, object]> = thought === undefined
-      ? []
-      : [
-        ...(cutText?.(thought) ?? [thought]).map((text) =>
-          ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { text } } }] as const),
-        ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { signature: `signed ${thought}` } } }],
-        ["contentBlockStop", { contentBlockIndex: 0 }]
-      ]
-    const shown: ReadonlyArray<readonly [string, object]> = text === undefined
-      ? []
-      : [
-        ...(cutText ?? textPieces)(text).map((text) => ["contentBlockDelta", { contentBlockIndex: first, delta: { text } }] as const),
-        ["contentBlockStop", { contentBlockIndex: first }]
-      ]
+    const thoughts: ReadonlyArray<readonly [string, object]> =
+      thought === undefined
+        ? []
+        : [
+            ...(cutText?.(thought) ?? [thought]).map(
+              (text) => ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { text } } }] as const
+            ),
+            [
+              "contentBlockDelta",
+              { contentBlockIndex: 0, delta: { reasoningContent: { signature: `signed ${thought}` } } }
+            ],
+            ["contentBlockStop", { contentBlockIndex: 0 }]
+          ]
+    const shown: ReadonlyArray<readonly [string, object]> =
+      text === undefined
+        ? []
+        : [
+            ...(cutText ?? textPieces)(text).map(
+              (text) => ["contentBlockDelta", { contentBlockIndex: first, delta: { text } }] as const
+            ),
+            ["contentBlockStop", { contentBlockIndex: first }]
+          ]
     const made = calls.flatMap(({ args, id, name }, at): ReadonlyArray<readonly [string, object]> => {
       const contentBlockIndex = at + first + (text === undefined ? 0 : 1)
       return [
         ["contentBlockStart", { contentBlockIndex, start: { toolUse: { toolUseId: id, name } } }],
-        ...pieces(args).map((input) => ["contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } }] as const),
+        ...pieces(args).map(
+          (input) => ["contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } }] as const
+        ),
         ["contentBlockStop", { contentBlockIndex }]
       ]
     })
@@ -224,7 +303,8 @@ const bedrock: Protocol = {
       ["messageStop", { stopReason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" }],
       ["metadata", { usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }, metrics: { latencyMs: 1 } }]
     ]
-    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" })
+    response
+      .writeHead(200, { "content-type": "application/vnd.amazon.eventstream" })
       .end(Buffer.concat(all.map(([type, payload]) => encodeEventStreamMessage(type, payload))))
   }
 }
@@ -239,7 +319,7 @@ export const protocols = {
 
 /** Plays the turns in order, the last one again and again; in pieces where the run asks for them. */
 export const serve = (protocol: Protocol, streaming: boolean, turns: ReadonlyArray<WireTurn>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     let served = 0
     const server = yield* HttpServer.make((_, response) => {
       const turn = turns[Math.min(served++, turns.length - 1)] ?? {}
@@ -269,10 +349,17 @@ export const wireEvents = (
   }
   protocol.stream(turn, response as unknown as ServerResponse)
   if (!type.includes("amazon")) {
-    return { type, events: body.toString("utf8").split(/(?<=\n\n)/).map((event) => Buffer.from(event)) }
+    return {
+      type,
+      events: body
+        .toString("utf8")
+        .split(/(?<=\n\n)/)
+        .map((event) => Buffer.from(event))
+    }
   }
   const events: Array<Buffer> = []
-  for (let at = 0; at < body.length; at += body.readUInt32BE(at)) events.push(body.subarray(at, at + body.readUInt32BE(at)))
+  for (let at = 0; at < body.length; at += body.readUInt32BE(at))
+    events.push(body.subarray(at, at + body.readUInt32BE(at)))
   return { type, events }
 }
 
@@ -291,8 +378,8 @@ const sentText = (text: string, sent: Buffer): string => {
 }
 
 /**
- * Sends a streamed answer up to the share `part` of its text or arguments, then ends the body, or loses the connection. Returns
- * the text that was sent.
+ * Sends a streamed answer up to the share `part` of its text or arguments, then ends the body, or loses the connection.
+ * Returns the text that was sent.
  */
 export const cutStream = (
   protocol: Protocol,
@@ -302,7 +389,7 @@ export const cutStream = (
   how: "ended" | "lost"
 ): string => {
   const { events, type } = wireEvents(protocol, turn)
-  const pieces = events.flatMap((event, index) => /delta/i.test(event.toString("latin1")) ? [index] : [])
+  const pieces = events.flatMap((event, index) => (/delta/i.test(event.toString("latin1")) ? [index] : []))
   const first = pieces[0] ?? 0
   // The last piece is never sent, so that text is missing.
   const last = pieces[Math.min(pieces.length - 3, Math.floor(pieces.length * part))] ?? first

@@ -53,19 +53,20 @@ const world = Effect.tap(MemoryFiles.make({ "/a/one": "1", "/a/two": "2" }), (fi
 
 /** All that there is, with what is in it. */
 const stateOf = (files: FileSystem.FileSystem) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const paths = yield* files.readDirectory("/", { recursive: true })
     return yield* Effect.forEach(paths, (path) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { mode, mtime, type } = yield* files.lstat(`/${path}`)
         return [path, mode, mtime, type, type === "File" ? yield* files.readFileString(`/${path}`) : ""]
-      }))
+      })
+    )
   })
 
 describe("files that fail now and then", () => {
   for (const name of names) {
     it.effect(`${name} fails with its name, and has done nothing; the others do not fail`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const inner = yield* world
         const files = Chaos.wrapFiles(inner, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])
         const before = yield* stateOf(inner)
@@ -76,27 +77,35 @@ describe("files that fail now and then", () => {
           if (other === name) continue
           const fresh = yield* world
           const expected = yield* Effect.exit(operations[other](fresh))
-          const exit = yield* Effect.exit(operations[other](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])))
+          const exit = yield* Effect.exit(
+            operations[other](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name]))
+          )
           assert.strictEqual(exit._tag, expected._tag, other)
         }
-      }).pipe(Effect.scoped))
+      }).pipe(Effect.scoped)
+    )
   }
 
   it.effect("all operations fail where none is named", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const name of names) {
-        const { reason } = yield* Effect.flip(operations[name](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }))))
+        const { reason } = yield* Effect.flip(
+          operations[name](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } })))
+        )
         assert.deepInclude(reason, { _tag: "Busy", method: name })
       }
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 
   it.effect("so do those of a file that is open, each with nothing done", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const rates: { failed: number } = { failed: 0 }
       const inner = yield* world
       const files = Chaos.wrapFiles(inner, Chaos.make({ seed: 1, rates }))
       const file = yield* files.open("/a/one", { flag: "r+" })
-      const each: Readonly<Record<Exclude<keyof FileSystem.File, typeof FileSystem.FileTypeId>, Effect.Effect<unknown, PlatformError>>> = {
+      const each: Readonly<
+        Record<Exclude<keyof FileSystem.File, typeof FileSystem.FileTypeId>, Effect.Effect<unknown, PlatformError>>
+      > = {
         read: file.read(new Uint8Array(1)),
         readAlloc: file.readAlloc(1),
         seek: file.seek(0n, "start"),
@@ -115,5 +124,6 @@ describe("files that fail now and then", () => {
       rates.failed = 0
       yield* file.writeAll(bytes)
       assert.strictEqual(yield* inner.readFileString("/a/one"), "text")
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped)
+  )
 })

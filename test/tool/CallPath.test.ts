@@ -23,39 +23,64 @@ const all = sources().map((source) => ({ ...source, text: source.text.replaceAll
 /** `file: receiver` of every call of a method on something that is no module. */
 const callsOf = (method: string) =>
   all.flatMap(({ path, text }) =>
-    Array.from(text.matchAll(new RegExp(String.raw`(?<![\w.])([a-z]\w*)\.${method}\(`, "g")), ([, receiver]) => `${path}: ${receiver}`))
+    Array.from(
+      text.matchAll(new RegExp(String.raw`(?<![\w.])([a-z]\w*)\.${method}\(`, "g")),
+      ([, receiver]) => `${path}: ${receiver}`
+    )
+  )
 
 describe("calls of tools, in the sources", () => {
   it("the handler of a toolkit is called by its toolset alone", () => {
-    assert.deepStrictEqual(callsOf("handle").filter((call) => !call.endsWith(": listener") && !call.startsWith("hooks/")), ["tool/ToolHandler.ts: handled"])
-    assert.deepStrictEqual(all.filter(({ text }) => text.includes("ToolHandler.")).map(({ path }) => path), ["tool/Toolset.ts"])
+    assert.deepStrictEqual(
+      callsOf("handle").filter((call) => !call.endsWith(": listener") && !call.startsWith("hooks/")),
+      ["tool/ToolHandler.ts: handled"]
+    )
+    assert.deepStrictEqual(
+      all.filter(({ text }) => text.includes("ToolHandler.")).map(({ path }) => path),
+      ["tool/Toolset.ts"]
+    )
   })
 
   it("a bound tool is run by the execution of a call, and by what wraps one tool", () => {
     const others = /agent|^hermes$|command|lifecycle|scope|^owner$|^stack$|^shell$|^database$/
-    assert.deepStrictEqual(Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(), [
-      "plugin/PlainTool.ts: bound",
-      // A tool that is offered over MCP, with a bound on its mode.
-      "server/agent/AgentServer.ts: tool",
-      // Rules for whoever writes a tool: it is called as it is.
-      "testing/ToolRules.ts: bound",
-      "tool/ToolExecution.ts: bound",
-      "tool/Toolset.ts: bound",
-      "tool/mcp/McpHost.ts: tool",
-      "tool/mcp/ServerTools.ts: bound"
-    ])
-    const taken = all.filter(({ text }) => /\{[^{}=]*\brun\b[^{}=]*\}(?::\s*BoundTool)?\s*(?:=\s*(?:bound|tool|tools)\b|:\s*BoundTool)/.test(text))
-    assert.deepStrictEqual(taken.map(({ path }) => path), [])
+    assert.deepStrictEqual(
+      Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(),
+      [
+        "plugin/PlainTool.ts: bound",
+        // A tool that is offered over MCP, with a bound on its mode.
+        "server/agent/AgentServer.ts: tool",
+        // Rules for whoever writes a tool: it is called as it is.
+        "testing/ToolRules.ts: bound",
+        "tool/ToolExecution.ts: bound",
+        "tool/Toolset.ts: bound",
+        "tool/mcp/McpHost.ts: tool",
+        "tool/mcp/ServerTools.ts: bound"
+      ]
+    )
+    const taken = all.filter(({ text }) =>
+      /\{[^{}=]*\brun\b[^{}=]*\}(?::\s*BoundTool)?\s*(?:=\s*(?:bound|tool|tools)\b|:\s*BoundTool)/.test(text)
+    )
+    assert.deepStrictEqual(
+      taken.map(({ path }) => path),
+      []
+    )
   })
 
   it("a batch is run by the loop, and one call by whoever calls for somebody else", () => {
-    const users = (name: string) => all.filter(({ text }) => text.includes(`ToolCalls.${name}(`)).map(({ path }) => path)
+    const users = (name: string) =>
+      all.filter(({ text }) => text.includes(`ToolCalls.${name}(`)).map(({ path }) => path)
     assert.deepStrictEqual([users("run"), users("runOne")], [["agent/Step.ts"], ["agent/CallTool.ts"]])
   })
 })
 
-const Count = Tool.make("count", { parameters: Schema.Struct({ n: Schema.Int }), success: Schema.String }).annotate(Tool.Readonly, true)
-const Script = Tool.make("script", { success: Schema.String, dependencies: [ToolContext] }).annotate(Tool.Readonly, true)
+const Count = Tool.make("count", { parameters: Schema.Struct({ n: Schema.Int }), success: Schema.String }).annotate(
+  Tool.Readonly,
+  true
+)
+const Script = Tool.make("script", { success: Schema.String, dependencies: [ToolContext] }).annotate(
+  Tool.Readonly,
+  true
+)
 const toolkit = Toolkit.make(Count, Script)
 
 const setup = () => {
@@ -65,7 +90,7 @@ const setup = () => {
   const handlers = toolkit.toLayer({
     count: ({ n }) => Effect.as(note(`ran ${n}`), `the key is sk-proj-Zk3mQ8vT1xW5yB7nC2dF4gH6jK9pL0rS`),
     script: () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const run = yield* NestedCalls
         const part = Prompt.toolCallPart({ id: "n1", name: "count", params: { n: "7" }, providerExecuted: false })
         return run === undefined ? "nothing" : String((yield* run(part)).output)
@@ -79,21 +104,30 @@ const setup = () => {
       Hooks.on("post_tool_call", ({ status, tool_name }) => note(`post ${tool_name} ${status}`))
     ],
     middleware: [
-      Middleware.toolRequest({ name: "request", rewrite: (_, { toolName }) => Effect.as(note(`request ${toolName}`), Middleware.unchanged) }),
-      Middleware.toolExecution({ name: "execution", wrap: (next, { toolName }) => () => Effect.andThen(note(`execution ${toolName}`), next()) })
+      Middleware.toolRequest({
+        name: "request",
+        rewrite: (_, { toolName }) => Effect.as(note(`request ${toolName}`), Middleware.unchanged)
+      }),
+      Middleware.toolExecution({
+        name: "execution",
+        wrap:
+          (next, { toolName }) =>
+          () =>
+            Effect.andThen(note(`execution ${toolName}`), next())
+      })
     ]
   }).pipe(Layer.provide(NodeServices.layer))
   return { fake, layer, seen }
 }
 
-const path = ["request count", "pre count {\"n\":7}", "execution count", "ran 7", "post count ok"]
+const path = ["request count", 'pre count {"n":7}', "execution count", "ran 7", "post count ok"]
 
 describe("calls that no model makes", () => {
   it.effect("Agent.callTool: coerced, seen once by everybody, redacted", () => {
     const { layer, seen } = setup()
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { callTool } = yield* Agent.Agent
-      for (const args of [{ n: "7" }, "{\"n\":\"7\"}"]) {
+      for (const args of [{ n: "7" }, '{"n":"7"}']) {
         seen.length = 0
         const { isFailure, output } = yield* callTool({ name: "count", args })
         assert.deepStrictEqual([isFailure, String(output).includes("Zk3mQ8vT1xW5yB7nC2dF4gH6")], [false, false])
@@ -105,10 +139,12 @@ describe("calls that no model makes", () => {
 
   it.effect("Agent.callTool: a session that does not exist is an error, and nothing runs", () => {
     const { layer, seen } = setup()
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { callTool, run } = yield* Agent.Agent
       assert.deepStrictEqual(yield* callTool({ name: "count", args: { n: 1 }, sessionId: "nobody" }), {
-        output: JSON.stringify({ error: "Unknown session_id \"nobody\". Leave it out to call the tool outside of a session." }),
+        output: JSON.stringify({
+          error: 'Unknown session_id "nobody". Leave it out to call the tool outside of a session.'
+        }),
         isFailure: true
       })
       assert.deepStrictEqual(seen, [])
@@ -119,7 +155,7 @@ describe("calls that no model makes", () => {
 
   it.effect("a tool of a tool: the same path inside of the call that makes it", () => {
     const { fake, layer, seen } = setup()
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       yield* Agent.run({ prompt: "go" })
       assert.deepStrictEqual(seen, ["request script", "pre script {}", "execution script", ...path, "post script ok"])
       const told = JSON.stringify(fake.asked.at(-1)?.messages)

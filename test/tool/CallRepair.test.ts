@@ -54,39 +54,44 @@ describe("arguments", () => {
   })
 
   it("T94 cut arguments are never taken for whole ones", () => {
-    for (const text of ["{\"path\": \"a", "{\"path\":", "{\"a\":1,", "{\"a\":tru", "{\"a\":{\"b\":1", "{\"text\":\"ends with }"]) {
+    for (const text of ['{"path": "a', '{"path":', '{"a":1,', '{"a":tru', '{"a":{"b":1', '{"text":"ends with }']) {
       assert.strictEqual(args(text), "Truncated", text)
     }
   })
 
   it("T95 (decided: closed in nesting order, and only where the text ends with a closer) repairable texts", () => {
-    assert.deepStrictEqual(args("{\"a\":1,}"), { a: 1 })
-    assert.deepStrictEqual(args("{\"a\":[1,2,],}"), { a: [1, 2] })
-    assert.deepStrictEqual(args("{\"a\":{\"b\":1}"), { a: { b: 1 } })
-    assert.deepStrictEqual(args("{\"a\":[1,2]"), { a: [1, 2] })
-    assert.deepStrictEqual(args("{\"a\":1}}"), { a: 1 })
-    assert.deepStrictEqual(args("{\"a\":\"line\nbreak\tand tab\"}"), { a: "line\nbreak\tand tab" })
-    assert.deepStrictEqual(args("\"{\\\"a\\\":1}\""), { a: 1 })
+    assert.deepStrictEqual(args('{"a":1,}'), { a: 1 })
+    assert.deepStrictEqual(args('{"a":[1,2,],}'), { a: [1, 2] })
+    assert.deepStrictEqual(args('{"a":{"b":1}'), { a: { b: 1 } })
+    assert.deepStrictEqual(args('{"a":[1,2]'), { a: [1, 2] })
+    assert.deepStrictEqual(args('{"a":1}}'), { a: 1 })
+    assert.deepStrictEqual(args('{"a":"line\nbreak\tand tab"}'), { a: "line\nbreak\tand tab" })
+    assert.deepStrictEqual(args('"{\\"a\\":1}"'), { a: 1 })
   })
 
   it("what is no object is malformed", () => {
-    for (const text of ["[1,2]", "5", "\"text\"", "{a:1}", "{'a':1}", "}{}"]) assert.strictEqual(args(text), "Malformed", text)
+    for (const text of ["[1,2]", "5", '"text"', "{a:1}", "{'a':1}", "}{}"])
+      assert.strictEqual(args(text), "Malformed", text)
   })
 
   prop("an object survives as it is", [Schema.Record(Schema.String, Schema.Json)], ([value]) => {
     assert.deepStrictEqual(args(JSON.stringify(value)), JSON.parse(JSON.stringify(value)))
   })
 
-  prop("a prefix of an object is never executed as something else", [Schema.Record(Schema.String, Schema.Json), Schema.Finite], ([value, cut]) => {
-    const text = JSON.stringify(value)
-    const prefix = text.slice(0, 1 + Math.floor(Math.abs(cut) % Math.max(1, text.length - 1)))
-    const repaired = ArgumentRepair.repair(prefix)
-    if (repaired._tag !== "Repaired" || prefix === text) return
-    // What is read out of a cut text is whole: nothing in it was invented, and no member was changed.
-    for (const [key, member] of Object.entries(repaired.args)) {
-      if (typeof member === "string") assert.isTrue(JSON.stringify(value).includes(JSON.stringify(member)), key)
+  prop(
+    "a prefix of an object is never executed as something else",
+    [Schema.Record(Schema.String, Schema.Json), Schema.Finite],
+    ([value, cut]) => {
+      const text = JSON.stringify(value)
+      const prefix = text.slice(0, 1 + Math.floor(Math.abs(cut) % Math.max(1, text.length - 1)))
+      const repaired = ArgumentRepair.repair(prefix)
+      if (repaired._tag !== "Repaired" || prefix === text) return
+      // What is read out of a cut text is whole: nothing in it was invented, and no member was changed.
+      for (const [key, member] of Object.entries(repaired.args)) {
+        if (typeof member === "string") assert.isTrue(JSON.stringify(value).includes(JSON.stringify(member)), key)
+      }
     }
-  })
+  )
 
   prop("garbage never throws", [Schema.String], ([text]) => {
     ArgumentRepair.repair(text)

@@ -14,7 +14,7 @@ const daily = { action: "create", name: "report", prompt: "Write the report", sc
 
 describe("cronjob", () => {
   it.effect("makes a job with what the surroundings say, and answers with what there is to know of it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       yield* TestClock.setTime(Date.parse("2026-03-01T10:00:00Z"))
       const { body, isFailure } = yield* cronjob(daily)
       assert.isFalse(isFailure)
@@ -44,24 +44,29 @@ describe("cronjob", () => {
     }).pipe(
       Effect.provideService(CronDefaults, { timezone: "Europe/Berlin", model: { provider: "p", model: "m" } }),
       Effect.provide(CronJobs.layerMemory)
-    ))
+    )
+  )
 
   it.effect("lists, changes, pauses, resumes, runs and removes", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       yield* cronjob(daily)
       assert.lengthOf((yield* cronjob({ action: "list" })).body["jobs"] as ReadonlyArray<unknown>, 1)
-      assert.include((yield* cronjob({ action: "update", job_id: "report", schedule: "every 2h", repeat: 3 })).text, "\"every 2h\"")
-      assert.include((yield* cronjob({ action: "pause", job_id: "report" })).text, "\"state\":\"paused\"")
+      assert.include(
+        (yield* cronjob({ action: "update", job_id: "report", schedule: "every 2h", repeat: 3 })).text,
+        '"every 2h"'
+      )
+      assert.include((yield* cronjob({ action: "pause", job_id: "report" })).text, '"state":"paused"')
       assert.include((yield* cronjob({ action: "run", job_id: "report" })).text, "resume it first")
-      assert.include((yield* cronjob({ action: "resume", job_id: "report" })).text, "\"state\":\"scheduled\"")
+      assert.include((yield* cronjob({ action: "resume", job_id: "report" })).text, '"state":"scheduled"')
       assert.include((yield* cronjob({ action: "run", job_id: "report" })).text, "runs at the next tick")
-      assert.include((yield* cronjob({ action: "list", job_id: "report" })).text, "\"repeat\":\"0/3\"")
+      assert.include((yield* cronjob({ action: "list", job_id: "report" })).text, '"repeat":"0/3"')
       assert.include((yield* cronjob({ action: "remove", job_id: "report" })).text, "removed report")
       assert.strictEqual((yield* cronjob({ action: "list" })).body["message"], "0 jobs")
-    }).pipe(Effect.provide(CronJobs.layerMemory)))
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
 
   it.effect("says what is missing or wrong", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const [params, expected] of [
         [{ action: "pause" }, "pause needs job_id"],
         [{ action: "remove", job_id: "none" }, "no job"],
@@ -74,15 +79,17 @@ describe("cronjob", () => {
         assert.strictEqual(body["success"], false)
         assert.include(text, expected)
       }
-    }).pipe(Effect.provide(CronJobs.layerMemory)))
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
 
   it.effect("inside of a job nothing can be changed, unless it is allowed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const inside = (maySchedule: boolean) => Effect.provideService(InsideJob, { id: "j", maySchedule })
       assert.include((yield* cronjob(daily).pipe(inside(false))).text, "a scheduled job cannot change the jobs")
       assert.isFalse((yield* cronjob({ action: "list" }).pipe(inside(false))).isFailure)
       assert.isFalse((yield* cronjob(daily).pipe(inside(true))).isFailure)
-    }).pipe(Effect.provide(CronJobs.layerMemory)))
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
 
   it("a script asks for an approval, nothing else does", () => {
     const asks = CronJob.tool.needsApproval

@@ -14,7 +14,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 describe("execute_code in a run", () => {
   it.live("a script's calls pass the hooks like every other call, and are no results of the model's", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const cwd = yield* temporaryDirectory
       writeFileSync(join(cwd, "a.txt"), "first\n")
       const seen: Array<string> = []
@@ -22,8 +22,9 @@ describe("execute_code in a run", () => {
       const blocking = Hooks.on("pre_tool_call", (event) =>
         Effect.sync(() => {
           seen.push(event.tool_name)
-          return event.tool_name === "write_file" ? { action: "block", message: "not today" } as const : undefined
-        }))
+          return event.tool_name === "write_file" ? ({ action: "block", message: "not today" } as const) : undefined
+        })
+      )
       const code = `
         console.log(read_file({ path: "a.txt" }).content)
         try { write_file({ path: "b.txt", content: "x" }) } catch (error) { console.log("refused:", error.message) }
@@ -37,17 +38,21 @@ describe("execute_code in a run", () => {
         hooks: [blocking],
         approvals: Approvals.layerCallback((question) => Effect.sync(() => (questions.push(question.command), "once")))
       })
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const { sessionId, text } = yield* Agent.run({ prompt: "go", cwd })
         assert.strictEqual(text, "done")
         assert.lengthOf(questions, 1, "the script itself is approved")
         assert.deepStrictEqual(seen, ["execute_code", "read_file", "write_file", "read_file"])
         const messages = yield* SessionStore.use((store) => store.messages(sessionId))
-        assert.deepStrictEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"])
+        assert.deepStrictEqual(
+          messages.map(({ role }) => role),
+          ["user", "assistant", "tool", "assistant"]
+        )
         const result = JSON.stringify(messages[2])
         assert.include(result, "first")
         assert.include(result, "refused: not today")
         assert.include(result, "tool_calls_made")
       }).pipe(Effect.provide(layer))
-    }))
+    })
+  )
 })

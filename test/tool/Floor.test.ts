@@ -9,7 +9,10 @@ import * as Runtime from "../../src/Runtime.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 
 const script = (command: string) =>
-  Scripted.layer([Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] }), Scripted.complete("done")])
+  Scripted.layer([
+    Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] }),
+    Scripted.complete("done")
+  ])
 
 const run = (command: string, middleware: ReadonlyArray<ReturnType<typeof Plain.toolExecution>> = []) => {
   const seen: Array<HookEvents["post_tool_call"]> = []
@@ -33,24 +36,28 @@ const run = (command: string, middleware: ReadonlyArray<ReturnType<typeof Plain.
 
 describe("the floor", () => {
   it.live("what no flag lifts never runs, and is told as such", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       // The command would do nothing but fail if the floor let it through: there is no such device.
       const [event] = yield* run("mkfs.ext4 /dev/hermes-test-no-such-device")
       assert.deepInclude(event, { status: "blocked", error_type: "hardline" })
-    }))
+    })
+  )
 
   it.live("it judges the arguments that really reach the tool", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const [event] = yield* run("true", [
         Plain.toolExecution({ name: "rewriter" }, (call) =>
-          (call["next_call"] as (args: unknown) => unknown)({ command: "mkfs.ext4 /dev/hermes-test-no-such-device" }))
+          (call["next_call"] as (args: unknown) => unknown)({ command: "mkfs.ext4 /dev/hermes-test-no-such-device" })
+        )
       ])
       assert.deepInclude(event, { status: "blocked", error_type: "hardline" })
-    }))
+    })
+  )
 
   it.live("an ordinary command runs", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const [event] = yield* run("printf fine")
       assert.deepInclude(event, { status: "ok" })
-    }))
+    })
+  )
 })

@@ -1,9 +1,10 @@
-// Names that models get wrong, over the tool lists of servers that many people use: whose tool runs, and that it is never
-// one that does something else.
+// Names that models get wrong, over the tool lists of servers that many people use: whose tool runs, and that it is
+// never one that does something else.
 import { assert, describe, it } from "@effect/vitest"
 import * as NameRepair from "../../src/tool/calls/NameRepair.ts"
 
-const github = `add_comment_to_pending_review add_issue_comment assign_copilot_to_issue cancel_workflow_run create_and_submit_review
+const github =
+  `add_comment_to_pending_review add_issue_comment assign_copilot_to_issue cancel_workflow_run create_and_submit_review
 create_branch create_gist create_issue create_or_update_file create_pending_pull_request_review create_pull_request create_repository
 delete_file delete_pending_pull_request_review delete_workflow_run_logs dismiss_notification download_workflow_run_artifact
 fork_repository get_code_scanning_alert get_commit get_dependabot_alert get_discussion get_discussion_comments get_file_contents
@@ -17,40 +18,61 @@ rerun_failed_jobs rerun_workflow_run run_workflow search_code search_issues sear
 search_users star_repository submit_pending_pull_request_review unstar_repository update_gist update_issue update_pull_request
 update_pull_request_branch`.split(/\s+/)
 
-const slack = `conversations_add_message conversations_history conversations_replies conversations_search_messages channels_list
+const slack =
+  `conversations_add_message conversations_history conversations_replies conversations_search_messages channels_list
 slack_add_reaction slack_get_channel_history slack_get_thread_replies slack_get_user_profile slack_get_users slack_list_channels
 slack_post_message slack_reply_to_thread slack_remove_reaction slack_archive_channel slack_unarchive_channel slack_join_channel
 slack_leave_channel slack_invite_user slack_kick_user slack_pin_message slack_unpin_message`.split(/\s+/)
 
-const filesystem = `read_file read_text_file read_media_file read_multiple_files write_file edit_file create_directory list_directory
-list_directory_with_sizes directory_tree move_file search_files get_file_info list_allowed_directories delete_file copy_file`.split(/\s+/)
+const filesystem =
+  `read_file read_text_file read_media_file read_multiple_files write_file edit_file create_directory list_directory
+list_directory_with_sizes directory_tree move_file search_files get_file_info list_allowed_directories delete_file copy_file`.split(
+    /\s+/
+  )
 
-const other = `getFile setFile deleteFile openTab closeTab cloneTab lockDoor unlockDoor startTimer stopTimer muteUser unmuteUser
-enableRule disableRule attach_volume detach_volume mask_value mark_value import_data export_data browser_click browser_close`.split(/\s+/)
+const other =
+  `getFile setFile deleteFile openTab closeTab cloneTab lockDoor unlockDoor startTimer stopTimer muteUser unmuteUser
+enableRule disableRule attach_volume detach_volume mask_value mark_value import_data export_data browser_click browser_close`.split(
+    /\s+/
+  )
 
 const named = (server: string, names: ReadonlyArray<string>) => names.map((name) => `mcp__${server}__${name}`)
 
-const servers = { github: named("github", github), slack: named("slack", slack), fs: named("fs", filesystem), misc: named("misc", other) }
+const servers = {
+  github: named("github", github),
+  slack: named("slack", slack),
+  fs: named("fs", filesystem),
+  misc: named("misc", other)
+}
 const everything = [...filesystem, ...other, ...Object.values(servers).flat()]
 
-const harmless = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> => names.map((name) => ({ name, destructive: false }))
-const destructive = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> => names.map((name) => ({ name, destructive: true }))
+const harmless = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> =>
+  names.map((name) => ({ name, destructive: false }))
+const destructive = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> =>
+  names.map((name) => ({ name, destructive: true }))
 
 const repair = (name: string, tools: ReadonlyArray<NameRepair.Candidate>) => NameRepair.makeNameFinder(tools)(name)
 
 const own = (name: string): string => name.replace(/^mcp__.+?__/, "")
 
 const words = (name: string): ReadonlyArray<string> =>
-  own(name).replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase().split("_")
+  own(name)
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split("_")
 
-const doing = `add get set list create read write edit update delete remove merge close clone open search push pull fork star unstar
+const doing =
+  `add get set list create read write edit update delete remove merge close clone open search push pull fork star unstar
 star archive unarchive join leave invite kick pin unpin post reply move copy cancel rerun run download dismiss mark mask submit
 manage request assign lock unlock start stop mute unmute enable disable attach detach import export click`.split(/\s+/)
 
 const flat = (text: string): string => text.toLowerCase().replaceAll("_", "")
 
 /** What a name says that its tool does. */
-const verbs = (name: string): string => words(name).filter((word) => doing.includes(word)).join(" ")
+const verbs = (name: string): string =>
+  words(name)
+    .filter((word) => doing.includes(word))
+    .join(" ")
 
 /** Every name with one letter left out, doubled, changed or exchanged with the next. */
 const slips = (name: string): ReadonlyArray<string> =>
@@ -94,11 +116,13 @@ describe("names of MCP tools", () => {
     const wrong = everything.flatMap((name) => {
       const [first = "", ...rest] = words(name)
       const prefix = name.slice(0, name.length - own(name).length)
-      return doing.filter((verb) => verb !== first).flatMap((verb) => {
-        const asked = prefix + [verb, ...rest].join("_")
-        const meant = all(asked)
-        return meant === undefined || verbs(meant) === verbs(asked) ? [] : [`${asked} → ${meant}`]
-      })
+      return doing
+        .filter((verb) => verb !== first)
+        .flatMap((verb) => {
+          const asked = prefix + [verb, ...rest].join("_")
+          const meant = all(asked)
+          return meant === undefined || verbs(meant) === verbs(asked) ? [] : [`${asked} → ${meant}`]
+        })
     })
     assert.deepStrictEqual(wrong, [])
   })
@@ -114,7 +138,8 @@ describe("names of MCP tools", () => {
             assert.strictEqual(verbs(meant), verbs(name), `${name}: ${slip} → ${meant}`)
           }
           const dangerous = guarded(`mcp__${server}__${slip}`)
-          if (dangerous !== undefined) assert.strictEqual(flat(dangerous), flat(`mcp__${server}__${slip}`).replace(/(?:tool)+$/, ""), slip)
+          if (dangerous !== undefined)
+            assert.strictEqual(flat(dangerous), flat(`mcp__${server}__${slip}`).replace(/(?:tool)+$/, ""), slip)
         }
       }
     }
@@ -161,7 +186,10 @@ describe("names of MCP tools", () => {
   })
 
   it("two tools that are equally near are none", () => {
-    assert.strictEqual(repair("get_files_inf", harmless(["get_file_info", "get_files_info", "get_files_infos"])), "get_files_info")
+    assert.strictEqual(
+      repair("get_files_inf", harmless(["get_file_info", "get_files_info", "get_files_infos"])),
+      "get_files_info"
+    )
     assert.strictEqual(repair("list_branchs", harmless(["list_branches", "list_branchss"])), undefined)
     assert.strictEqual(repair("readfile", harmless(["read_file", "readFile"])), undefined)
   })

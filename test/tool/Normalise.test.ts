@@ -18,26 +18,32 @@ const bound = (tool: Tool.Any): BoundTool => ({
   run: () => assert.fail("nothing is run here")
 })
 
-const Read = Tool.make("read_file", { parameters: Schema.Struct({ path: Schema.String, limit: Schema.optionalKey(Schema.Int) }) })
+const Read = Tool.make("read_file", {
+  parameters: Schema.Struct({ path: Schema.String, limit: Schema.optionalKey(Schema.Int) })
+})
 const Delegate = Tool.make("delegate_task", { parameters: Schema.Struct({ goal: Schema.String }) })
-const Remove = Tool.make("remove_file", { parameters: Schema.Struct({ path: Schema.String }) }).annotate(Tool.Destructive, true)
+const Remove = Tool.make("remove_file", { parameters: Schema.Struct({ path: Schema.String }) }).annotate(
+  Tool.Destructive,
+  true
+)
 const known = new Map([Read, Delegate, Remove].map((tool) => [tool.name as string, bound(tool)]))
 
 const tools: Snapshot = {
   definitions: [],
   get: (name) => known.get(name),
   names: Array.from(known.keys()),
-  withheld: (name) => name === "read_files" ? "not here" : undefined
+  withheld: (name) => (name === "read_files" ? "not here" : undefined)
 }
 
-const call = (name: string, params: unknown, id = "c"): ContentPart => Response.makePart("tool-call", { id, name, params, providerExecuted: false })
+const call = (name: string, params: unknown, id = "c"): ContentPart =>
+  Response.makePart("tool-call", { id, name, params, providerExecuted: false })
 
 const text = Response.makePart("text", { text: "hm" })
 
 const calls = (parts: ReadonlyArray<ContentPart>, delegations = 1) => {
   const { changes, parts: kept, truncated } = Normalise.normalise(parts, tools, { delegations })
   return {
-    calls: kept.flatMap((part) => part.type === "tool-call" ? [[part.name, part.params]] : []),
+    calls: kept.flatMap((part) => (part.type === "tool-call" ? [[part.name, part.params]] : [])),
     changes: changes.length,
     truncated
   }
@@ -59,7 +65,10 @@ describe("the calls of a message", () => {
       ["read_file", { path: "x" }],
       ["delegate_task", { goal: "c" }]
     ])
-    assert.deepStrictEqual(calls(parts).calls, [["delegate_task", { goal: "a" }], ["read_file", { path: "x" }]])
+    assert.deepStrictEqual(calls(parts).calls, [
+      ["delegate_task", { goal: "a" }],
+      ["read_file", { path: "x" }]
+    ])
   })
 
   it("what needs nothing is given back as it is", () => {
@@ -69,15 +78,21 @@ describe("the calls of a message", () => {
 
   it("names come before arguments, arguments before values, values before repeats", () => {
     assert.deepStrictEqual(
-      calls([call("ReadFile_tool", "{\"path\":\"x\",\"limit\":\"5\",}"), call("read_file", { path: "x", limit: 5 })]),
+      calls([call("ReadFile_tool", '{"path":"x","limit":"5",}'), call("read_file", { path: "x", limit: 5 })]),
       { calls: [["read_file", { path: "x", limit: 5 }]], changes: 4, truncated: false }
     )
   })
 
   it("calls that share an id are told apart", () => {
-    const two = [{ ...call("read_file", { path: "a" }), id: "call_0" }, { ...call("read_file", { path: "b" }), id: "call_0" }]
+    const two = [
+      { ...call("read_file", { path: "a" }), id: "call_0" },
+      { ...call("read_file", { path: "b" }), id: "call_0" }
+    ]
     const { changes, parts } = Normalise.normalise(two, tools, { delegations: 1 })
-    assert.deepStrictEqual(parts.map((part) => part.type === "tool-call" ? part.id : ""), ["call_0", "call_0_2"])
+    assert.deepStrictEqual(
+      parts.map((part) => (part.type === "tool-call" ? part.id : "")),
+      ["call_0", "call_0_2"]
+    )
     assert.strictEqual(changes.length, 1)
   })
 
@@ -93,8 +108,12 @@ describe("the calls of a message", () => {
   })
 
   it("a cut call makes the whole answer cut, a malformed one stays to be answered", () => {
-    assert.isTrue(calls([call("read_file", { path: "x" }), call("read_file", "{\"path\": \"y")]).truncated)
-    assert.deepStrictEqual(calls([call("read_file", "{path}")]), { calls: [["read_file", "{path}"]], changes: 0, truncated: false })
+    assert.isTrue(calls([call("read_file", { path: "x" }), call("read_file", '{"path": "y')]).truncated)
+    assert.deepStrictEqual(calls([call("read_file", "{path}")]), {
+      calls: [["read_file", "{path}"]],
+      changes: 0,
+      truncated: false
+    })
   })
 
   it("calls that the provider ran itself are none of ours", () => {
@@ -105,7 +124,16 @@ describe("the calls of a message", () => {
 
   const Name = Schema.Literals(["read_file", "Read-File", "delegate_task", "remove_file", "zzz", ""])
   prop("once is enough", [Schema.Array(Schema.Tuple([Name, Schema.Json]))], ([given]) => {
-    const once = Normalise.normalise(given.map(([name, params]) => call(name, params)), tools, { delegations: 2 })
-    assert.deepStrictEqual(Normalise.normalise(once.parts, tools, { delegations: 2 }), { parts: once.parts, truncated: false, changes: [], notes: new Map() })
+    const once = Normalise.normalise(
+      given.map(([name, params]) => call(name, params)),
+      tools,
+      { delegations: 2 }
+    )
+    assert.deepStrictEqual(Normalise.normalise(once.parts, tools, { delegations: 2 }), {
+      parts: once.parts,
+      truncated: false,
+      changes: [],
+      notes: new Map()
+    })
   })
 })

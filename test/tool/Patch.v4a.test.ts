@@ -26,35 +26,45 @@ const wrong = (...lines: ReadonlyArray<string>): string => {
 
 describe("the patch text", () => {
   it("names additions, changes, removals and moves, in order", () => {
-    const operations = Result.getOrThrow(V4A.parse(framed(
-      "*** Add File: a.txt",
-      "+one",
-      "+",
-      "+two",
-      "*** Update File: b.txt",
-      "*** Move to: c.txt",
-      "@@ class A",
-      "@@ def f",
-      " x",
-      "-y",
-      "+z",
-      "*** End of File",
-      "",
-      "*** Delete File: d.txt",
-      "*** Move File: e f.txt -> g.txt"
-    )))
+    const operations = Result.getOrThrow(
+      V4A.parse(
+        framed(
+          "*** Add File: a.txt",
+          "+one",
+          "+",
+          "+two",
+          "*** Update File: b.txt",
+          "*** Move to: c.txt",
+          "@@ class A",
+          "@@ def f",
+          " x",
+          "-y",
+          "+z",
+          "*** End of File",
+          "",
+          "*** Delete File: d.txt",
+          "*** Move File: e f.txt -> g.txt"
+        )
+      )
+    )
     assert.deepStrictEqual(operations, [
       { _tag: "Add", path: "a.txt", content: "one\n\ntwo\n" },
       {
         _tag: "Update",
         path: "b.txt",
         moveTo: "c.txt",
-        hunks: [{
-          at: 8,
-          markers: ["class A", "def f"],
-          lines: [{ kind: "context", text: "x" }, { kind: "delete", text: "y" }, { kind: "add", text: "z" }],
-          endOfFile: true
-        }]
+        hunks: [
+          {
+            at: 8,
+            markers: ["class A", "def f"],
+            lines: [
+              { kind: "context", text: "x" },
+              { kind: "delete", text: "y" },
+              { kind: "add", text: "z" }
+            ],
+            endOfFile: true
+          }
+        ]
       },
       { _tag: "Delete", path: "d.txt" },
       { _tag: "Update", path: "e f.txt", moveTo: "g.txt", hunks: [] }
@@ -102,7 +112,11 @@ describe("hunks", () => {
       apply(file, "@@ def a", "-    return 1", "+    return 2"),
       "def a():\n    return 2\n\ndef b():\n    return 1\n"
     )
-    assert.strictEqual(apply(file, "@@ def", "-    return 1", "+    return 2"), "! Ambiguous", "nor does a vague marker")
+    assert.strictEqual(
+      apply(file, "@@ def", "-    return 1", "+    return 2"),
+      "! Ambiguous",
+      "nor does a vague marker"
+    )
   })
 
   it("nested markers narrow the place", () => {
@@ -134,8 +148,11 @@ describe("hunks", () => {
   })
 
   it("found by their words take the indentation of the file", () => {
-    assert.strictEqual(apply("\tif (a) {\n\t\tb()\n\t}\n", " if (a) {", "-  b()", "+  c()", " }"), "\tif (a) {\n\t\tc()\n\t}\n")
-    assert.strictEqual(apply("say “hi”\n", "-say \"hi\"", "+bye"), "bye\n")
+    assert.strictEqual(
+      apply("\tif (a) {\n\t\tb()\n\t}\n", " if (a) {", "-  b()", "+  c()", " }"),
+      "\tif (a) {\n\t\tc()\n\t}\n"
+    )
+    assert.strictEqual(apply("say “hi”\n", '-say "hi"', "+bye"), "bye\n")
   })
 })
 
@@ -151,19 +168,23 @@ const patchOf = (before: string, after: string): string => {
 }
 
 describe("properties", () => {
-  effectProp("a patch made of two texts leads from the first to the second, and its reverse back", [Lines, Lines], ([
-    first,
-    second
-  ]) =>
-    Effect.sync(() => {
-      const [before, after] = [textOf(first), textOf(second)]
-      if (before === after) return
-      for (const [from, to] of [[before, after], [after, before]] as const) {
-        const [operation] = Result.getOrThrow(V4A.parse(patchOf(from, to)))
-        const result = V4A.apply(from, operation?._tag === "Update" ? operation.hunks : [])
-        assert.deepStrictEqual(result, Result.succeed(to))
-      }
-    }))
+  effectProp(
+    "a patch made of two texts leads from the first to the second, and its reverse back",
+    [Lines, Lines],
+    ([first, second]) =>
+      Effect.sync(() => {
+        const [before, after] = [textOf(first), textOf(second)]
+        if (before === after) return
+        for (const [from, to] of [
+          [before, after],
+          [after, before]
+        ] as const) {
+          const [operation] = Result.getOrThrow(V4A.parse(patchOf(from, to)))
+          const result = V4A.apply(from, operation?._tag === "Update" ? operation.hunks : [])
+          assert.deepStrictEqual(result, Result.succeed(to))
+        }
+      })
+  )
 
   effectProp(
     "a patch with little context leads to the right text or is refused as ambiguous, never to a wrong one",
@@ -176,7 +197,7 @@ describe("properties", () => {
         const hunk = [...(context === undefined ? [] : [` ${context}`]), `-${line}`, `+${replacement}`]
         const result = V4A.apply(textOf(lines), hunksOf(...hunk))
         if (Result.isFailure(result)) assert.strictEqual(result.failure._tag, "Ambiguous")
-        else assert.strictEqual(result.success, textOf(lines.map((old, at) => at === index ? replacement : old)))
+        else assert.strictEqual(result.success, textOf(lines.map((old, at) => (at === index ? replacement : old))))
       })
   )
 })

@@ -15,11 +15,12 @@ const allGone = (pids: ReadonlyArray<number>) =>
     Effect.map(Effect.forEach(pids, isAlive), (alive) => !alive.includes(true))
   )
 
-const stubbornPair = "trap '' TERM; echo $$ >> pids; bash -c \"trap '' TERM; echo \\$\\$ >> pids; sleep 1000; true\"; true"
+const stubbornPair =
+  "trap '' TERM; echo $$ >> pids; bash -c \"trap '' TERM; echo \\$\\$ >> pids; sleep 1000; true\"; true"
 
 layer(nodeLayer)("process", (it) => {
   it.effect("write, submit and close reach the process's input", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start("cat; echo over")
       assert.deepStrictEqual((yield* b.process("write", { session_id, data: "a€" })).body, {
@@ -40,10 +41,11 @@ layer(nodeLayer)("process", (it) => {
       assert.isTrue(late.isFailure)
       assert.strictEqual(late.body["status"], "error")
       assert.include(String(late.body["error"]), "exit code 0")
-    }))
+    })
+  )
 
   it.effect("a process that closed its input does not disturb the runtime", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start("exec <&-; touch closed; until [ -e go ]; do sleep 0.01; done; echo fine")
       yield* eventually("it closed its input", b.exists("closed"))
@@ -51,10 +53,11 @@ layer(nodeLayer)("process", (it) => {
       yield* b.put("go", "")
       const { body } = yield* b.process("wait", { session_id })
       assert.strictEqual(body["output"], "fine")
-    }))
+    })
+  )
 
   it.effect("poll shows state and the end of the output, list the processes of the session", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const startedAt = DateTime.formatIso(yield* DateTime.now)
       const session_id = yield* b.start("seq 1 2000; until [ -e go ]; do sleep 0.01; done; exit 2")
@@ -78,23 +81,26 @@ layer(nodeLayer)("process", (it) => {
       yield* b.process("wait", { session_id })
       const { body: list } = yield* b.process("list")
       assert.deepStrictEqual(list, {
-        processes: [{
-          session_id,
-          command: body["command"],
-          cwd: b.dir,
-          pid: body["pid"],
-          status: "exited",
-          exit_code: 2,
-          started_at: startedAt,
-          uptime_seconds: 90
-        }]
+        processes: [
+          {
+            session_id,
+            command: body["command"],
+            cwd: b.dir,
+            pid: body["pid"],
+            status: "exited",
+            exit_code: 2,
+            started_at: startedAt,
+            uptime_seconds: 90
+          }
+        ]
       })
       const other = yield* b.call("process", { action: "list" }, { session: "s2" })
       assert.deepStrictEqual(other.body, { processes: [] })
-    }))
+    })
+  )
 
   it.effect("log shows the last 200 lines, or a window of lines by offset and limit", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start("seq 0 999; printf unfinished")
       yield* b.process("wait", { session_id })
@@ -114,10 +120,11 @@ layer(nodeLayer)("process", (it) => {
       assert.strictEqual((yield* log({ offset: 0, limit: 2 }))["showing"], "lines 0 to 1")
       assert.strictEqual((yield* log({ limit: 1 }))["output"], "unfinished")
       assert.strictEqual((yield* log({ offset: 2000 }))["showing"], "no lines")
-    }))
+    })
+  )
 
   it.effect("log keeps counting lines that are no longer kept", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start("seq -f '%07.0f' 0 199999")
       yield* b.process("wait", { session_id })
@@ -132,10 +139,11 @@ layer(nodeLayer)("process", (it) => {
       const much = (yield* b.process("log", { session_id, limit: 100_000 })).body
       assert.strictEqual(String(much["output"]).length, 50_000)
       assert.include(String(much["note"]), "ask for fewer lines")
-    }))
+    })
+  )
 
   it.effect("wait gives up after its timeout, and the process runs on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start("echo up; exec sleep 1000")
       const fiber = yield* b.process("wait", { session_id, timeout: 5000 }).pipe(Effect.forkChild)
@@ -153,14 +161,15 @@ layer(nodeLayer)("process", (it) => {
       assert.strictEqual((yield* b.process("poll", { session_id })).body["status"], "running")
       const stop = yield* Deferred.make<void>()
       yield* Deferred.succeed(stop, undefined)
-      const stopped = yield* b.process("wait", { session_id }).pipe(
-        Effect.provideService(StopRequested, Deferred.await(stop))
-      )
+      const stopped = yield* b
+        .process("wait", { session_id })
+        .pipe(Effect.provideService(StopRequested, Deferred.await(stop)))
       assert.strictEqual(stopped.body["status"], "interrupted")
-    }))
+    })
+  )
 
   it.effect("kill takes the whole tree down; a second one says that it has ended", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const session_id = yield* b.start(stubbornPair)
       const pids = yield* b.pids("pids", 2)
@@ -173,10 +182,11 @@ layer(nodeLayer)("process", (it) => {
         status: "already_exited",
         exit_code: 137
       })
-    }))
+    })
+  )
 
   it.effect("a unique prefix of an id is enough; another session needs the whole id", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const first = yield* b.start("true")
       const prefix = first.slice(0, 8)
@@ -193,10 +203,11 @@ layer(nodeLayer)("process", (it) => {
       assert.include(String(both.body["error"]), `${first}, ${second}`)
       assert.isTrue((yield* b.process("poll")).isFailure)
       assert.isTrue((yield* b.process("write", { session_id: first })).isFailure)
-    }))
+    })
+  )
 
   it.effect("a process outlives the turn that started it, and not the runtime", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const runtime = yield* Scope.make()
       const b = yield* Scope.provide(bench, runtime)
       const turn = yield* Effect.andThen(b.start(stubbornPair), Effect.never).pipe(Effect.forkChild)
@@ -205,10 +216,11 @@ layer(nodeLayer)("process", (it) => {
       assert.deepStrictEqual(yield* Effect.forEach(pids, isAlive), [true, true])
       yield* Scope.close(runtime, Exit.void)
       yield* allGone(pids)
-    }))
+    })
+  )
 
   it.effect("tells of its end when it was asked to, and only then", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const silent = yield* b.start("true")
       yield* b.process("wait", { session_id: silent })
@@ -232,15 +244,16 @@ layer(nodeLayer)("process", (it) => {
       const killed = yield* b.events.take(session("s1"))
       assert.isTrue(killed._tag === "ProcessCompleted" && killed.reason === "killed" && killed.exitCode === 143)
       assert.deepStrictEqual(yield* b.events.drain(session("s1")), [])
-    }))
+    })
+  )
 
   it.effect("tells of watched output, and stops watching a noisy process", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const started = yield* b.terminal("cat", { background: true, watch_patterns: ["ready", "FAIL"] })
       assert.deepStrictEqual(started.body["watch_patterns"], ["ready", "FAIL"])
       const session_id = started.body["session_id"]
-      const say = Effect.fnUntraced(function*(data: string) {
+      const say = Effect.fnUntraced(function* (data: string) {
         yield* b.process("submit", { session_id, data })
         yield* eventually(
           `cat says ${data}`,
@@ -251,7 +264,9 @@ layer(nodeLayer)("process", (it) => {
       yield* say("server ready 0")
       const first = yield* b.events.take(session("s1"))
       assert.isTrue(
-        first._tag === "WatchMatched" && first.pattern === "ready" && first.lines[0] === "server ready 0" &&
+        first._tag === "WatchMatched" &&
+          first.pattern === "ready" &&
+          first.lines[0] === "server ready 0" &&
           first.suppressed === 0
       )
       for (const round of [1, 2]) {
@@ -268,12 +283,16 @@ layer(nodeLayer)("process", (it) => {
       yield* say("ready again")
       yield* b.process("close", { session_id })
       // Demoted to completion only: its end is told, although nobody had asked for that.
-      const events = [yield* b.events.take(session("s1")), ...yield* b.events.drain(session("s1"))]
-      assert.deepStrictEqual(events.map(({ _tag }) => _tag), ["ProcessCompleted"])
-    }))
+      const events = [yield* b.events.take(session("s1")), ...(yield* b.events.drain(session("s1")))]
+      assert.deepStrictEqual(
+        events.map(({ _tag }) => _tag),
+        ["ProcessCompleted"]
+      )
+    })
+  )
 
   it.effect("runs 64 processes at the same time at most", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const answers = yield* Effect.forEach(
         Array.from({ length: 65 }),
@@ -283,13 +302,15 @@ layer(nodeLayer)("process", (it) => {
       const refused = answers.filter(({ isFailure }) => isFailure)
       assert.strictEqual(refused.length, 1)
       assert.include(String(refused[0]?.body["error"]), "64 background processes are running already")
-    }))
+    })
+  )
 
   it.effect("keeps 64 processes that have ended, for seven days", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const b = yield* bench
       const listed = Effect.map(b.process("list"), ({ body }) =>
-        Array.isArray(body["processes"]) ? body["processes"].length : -1)
+        Array.isArray(body["processes"]) ? body["processes"].length : -1
+      )
       const ids = yield* Effect.forEach(Array.from({ length: 66 }), () => b.start("true"), { concurrency: 4 })
       yield* Effect.forEach(ids, (session_id) => b.process("wait", { session_id }))
       assert.strictEqual(yield* listed, 64)
@@ -300,5 +321,6 @@ layer(nodeLayer)("process", (it) => {
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(yield* listed, 1)
       assert.strictEqual((yield* b.process("poll", { session_id: running })).body["status"], "running")
-    }))
+    })
+  )
 })

@@ -16,21 +16,23 @@ const textOf = (body: Record<string, unknown>): string => String(body["content"]
 
 layer(nodeLayer)("read_file on office documents", (it) => {
   it.effect("a .docx is shown as its paragraphs", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put(
         "a.docx",
         yield* zip({
           "[Content_Types].xml": "<Types/>",
-          "word/document.xml": "<w:document><w:body><w:p><w:r><w:t>Hello</w:t><w:tab/><w:t>you &amp; me</w:t></w:r></w:p>" +
+          "word/document.xml":
+            "<w:document><w:body><w:p><w:r><w:t>Hello</w:t><w:tab/><w:t>you &amp; me</w:t></w:r></w:p>" +
             "<w:p><w:r><w:t>Bye</w:t></w:r></w:p></w:body></w:document>"
         })
       )
       assert.strictEqual(textOf((yield* w.call("read_file", { path: "a.docx" })).body), "Hello\tyou & me\nBye\n")
-    }))
+    })
+  )
 
   it.effect("a .xlsx is shown as its rows, shared texts resolved and empty cells kept", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put(
         "a.xlsx",
@@ -41,11 +43,15 @@ layer(nodeLayer)("read_file on office documents", (it) => {
           "xl/sharedStrings.xml": "<sst><si><t>zero</t></si><si><r><t>on</t></r><r><t>e</t></r></si></sst>"
         })
       )
-      assert.strictEqual(textOf((yield* w.call("read_file", { path: "a.xlsx" })).body), "# Sheet 1\none\t\t42\ninline\n")
-    }))
+      assert.strictEqual(
+        textOf((yield* w.call("read_file", { path: "a.xlsx" })).body),
+        "# Sheet 1\none\t\t42\ninline\n"
+      )
+    })
+  )
 
   it.effect("a .pptx is shown slide by slide, in the order of their numbers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       const slide = (text: string) => `<p:sld><a:p><a:r><a:t>${text}</a:t></a:r></a:p></p:sld>`
       yield* w.put(
@@ -56,14 +62,16 @@ layer(nodeLayer)("read_file on office documents", (it) => {
         textOf((yield* w.call("read_file", { path: "a.pptx" })).body),
         "# Slide 1\ntwo\n# Slide 2\nten\n"
       )
-    }))
+    })
+  )
 
   it.effect("a damaged document is an error that says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("a.docx", "no zip at all")
       const { isFailure, body } = yield* w.call("read_file", { path: "a.docx" })
       assert.isTrue(isFailure)
       assert.include(String(body["error"]), "damaged")
-    }))
+    })
+  )
 })

@@ -8,7 +8,7 @@ const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(
 
 layer(nodeLayer)("read_file", (it) => {
   it.effect("answers with JSON whose first key is content, numbered lines with their own line ends", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("alpha.txt", "docs_parallel_alpha_function\n")
       const { text } = yield* w.call("read_file", { path: "alpha.txt" })
@@ -16,10 +16,11 @@ layer(nodeLayer)("read_file", (it) => {
         text,
         '{"content":"     1|docs_parallel_alpha_function\\n","total_lines":1,"file_size":29,"truncated":false}'
       )
-    }))
+    })
+  )
 
   it.effect("shows a missing final newline, an empty file, CRLF and a byte order mark as what they are", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("a.txt", "one\ntwo")
       yield* w.put("b.txt", "")
@@ -36,10 +37,11 @@ layer(nodeLayer)("read_file", (it) => {
       })
       const c = yield* w.call("read_file", { path: "c.txt" })
       assert.strictEqual(c.body["content"], "     1|one\n     2|two\n")
-    }))
+    })
+  )
 
   it.effect("pages with offset and limit and says how to go on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("n.txt", Array.from({ length: 1_200 }, (_, n) => `line ${n + 1}\n`).join(""))
       const first = yield* w.call("read_file", { path: "n.txt" })
@@ -53,10 +55,11 @@ layer(nodeLayer)("read_file", (it) => {
       assert.strictEqual(beyond.body["total_lines"], 1_200)
       const capped = yield* w.call("read_file", { path: "n.txt", limit: 5_000 })
       assert.strictEqual(capped.body["truncated"], false)
-    }))
+    })
+  )
 
   it.effect("cuts a line at 2 000 characters and asks for a smaller window beyond 100 000", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("long.txt", `${"é".repeat(500_000)}\nshort\n`)
       const long = yield* w.call("read_file", { path: "long.txt" })
@@ -70,19 +73,21 @@ layer(nodeLayer)("read_file", (it) => {
       assert.strictEqual(wide.body["success"], false)
       assert.strictEqual(wide.body["total_lines"], 100)
       assert.include(String(wide.body["hint"]), "limit")
-    }))
+    })
+  )
 
   it.effect("shows bytes that are not UTF-8 as replacement characters and says so", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("latin.txt", bytes(0x63, 0x61, 0x66, 0xe9, 0x0a))
       const { body } = yield* w.call("read_file", { path: "latin.txt" })
       assert.strictEqual(body["content"], "     1|caf\uFFFD\n")
       assert.include(String(body["hint"]), "not UTF-8")
-    }))
+    })
+  )
 
   it.effect("refuses binaries, UTF-16, private keys, directories and devices, each with its reason", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("x.dat", bytes(1, 0, 2))
       yield* w.put("y.png", "not really")
@@ -105,10 +110,11 @@ layer(nodeLayer)("read_file", (it) => {
       }
       const cert = yield* w.call("read_file", { path: "cert.pem" })
       assert.isFalse(cert.isFailure)
-    }))
+    })
+  )
 
   it.effect("refuses credentials however the path is written", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       const fs = yield* FileSystem.FileSystem
       yield* w.put("home/.ssh/id_ed25519", "secret")
@@ -118,16 +124,14 @@ layer(nodeLayer)("read_file", (it) => {
       yield* w.put("project/.env.example", "KEY=")
       yield* fs.symlink(w.at("home/.hermes/.env"), w.at("innocent.txt"))
       yield* fs.symlink(w.at("home"), w.at("link"))
-      for (
-        const path of [
-          "~/.ssh/id_ed25519",
-          "project/../home/.ssh/id_ed25519",
-          "link/.ssh/id_ed25519",
-          "innocent.txt",
-          "project/.env",
-          "project/.ENV"
-        ]
-      ) {
+      for (const path of [
+        "~/.ssh/id_ed25519",
+        "project/../home/.ssh/id_ed25519",
+        "link/.ssh/id_ed25519",
+        "innocent.txt",
+        "project/.env",
+        "project/.ENV"
+      ]) {
         const { isFailure, body } = yield* w.call("read_file", { path })
         assert.isTrue(isFailure, path)
         assert.include(String(body["error"]), "credentials", path)
@@ -136,10 +140,11 @@ layer(nodeLayer)("read_file", (it) => {
       for (const path of ["~/.ssh/id_ed25519.pub", "project/.env.example"]) {
         assert.isFalse((yield* w.call("read_file", { path })).isFailure, path)
       }
-    }))
+    })
+  )
 
   it.effect("a miss names the files that it may have meant", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("src/config.ts", "")
       yield* w.put("src/configs.json", "")
@@ -151,10 +156,11 @@ layer(nodeLayer)("read_file", (it) => {
       assert.include(String(nowhere.body["error"]), "directory does not exist")
       const below = yield* w.call("read_file", { path: "src/main.ts/x" })
       assert.isTrue(below.isFailure)
-    }))
+    })
+  )
 
   it.effect("an unchanged re-read is a stub, two stubs later an error, a change gives the text again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("a.txt", "one\n")
       yield* w.put("b.txt", "two\n")
@@ -173,10 +179,11 @@ layer(nodeLayer)("read_file", (it) => {
       yield* w.put("a.txt", "changed\n")
       assert.strictEqual((yield* read("a.txt")).body["content"], "     1|changed\n")
       assert.property((yield* w.call("read_file", { path: "a.txt" }, { session: "other" })).body, "content")
-    }))
+    })
+  )
 
   it.effect("the same read warns the third time in a row and is refused the fourth; another tool starts anew", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       const read = (n: number) =>
         Effect.andThen(w.put("log.txt", `${n}\n`), w.call("read_file", { path: "log.txt", limit: 5 }))
@@ -188,19 +195,21 @@ layer(nodeLayer)("read_file", (it) => {
       const again = yield* read(5)
       assert.isFalse(again.isFailure)
       assert.notProperty(again.body, "warning")
-    }))
+    })
+  )
 
   it.effect("after a compaction the text is given again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("a.txt", "one\n")
       yield* w.call("read_file", { path: "a.txt" })
       yield* w.state.forgetContents(session("s1"))
       assert.property((yield* w.call("read_file", { path: "a.txt" })).body, "content")
-    }))
+    })
+  )
 
   it.effect("a notebook is shown as its cells", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put(
         "n.ipynb",
@@ -210,10 +219,10 @@ layer(nodeLayer)("read_file", (it) => {
             {
               cell_type: "code",
               source: "1 + 1",
-              outputs: [{ output_type: "execute_result", data: { "text/plain": ["2"] } }, {
-                output_type: "display_data",
-                data: { "image/png": "…" }
-              }]
+              outputs: [
+                { output_type: "execute_result", data: { "text/plain": ["2"] } },
+                { output_type: "display_data", data: { "image/png": "…" } }
+              ]
             }
           ]
         })
@@ -225,23 +234,31 @@ layer(nodeLayer)("read_file", (it) => {
       )
       yield* w.put("broken.ipynb", "{")
       assert.strictEqual((yield* w.call("read_file", { path: "broken.ipynb" })).body["content"], "     1|{")
-    }))
+    })
+  )
 
   it.effect("arguments that do not fit are a failed call in the parameters phase, not a result of the tool", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       const failed = yield* Effect.flip(w.call("read_file", { offset: 3 }))
       assert.strictEqual(failed._tag, "ToolFailed")
       assert.deepInclude(failed, { tool: "read_file", phase: "parameters" })
       assert.include(failed.message, "path")
-    }))
+    })
+  )
 
   it.effect("a window does not depend on how the bytes are cut into pieces", () =>
     Effect.sync(() => {
       const text = "\uFEFFäöü\r\n\nzwei€\n\u{1F600} drei\nvier"
       const all = new TextEncoder().encode(text)
       const read = (size: number) => {
-        const reader = FileContent.makeLineReader({ offset: 1, limit: 4, maxChars: 1_000, maxLineChars: 5, redact: true })
+        const reader = FileContent.makeLineReader({
+          offset: 1,
+          limit: 4,
+          maxChars: 1_000,
+          maxLineChars: 5,
+          redact: true
+        })
         for (let at = 0; at < all.length; at += size) reader.push(all.slice(at, at + size))
         return reader.end()
       }
@@ -249,5 +266,6 @@ layer(nodeLayer)("read_file", (it) => {
       assert.strictEqual(whole.totalLines, 5)
       assert.isFalse(whole.invalid)
       for (let size = 1; size < all.length; size++) assert.deepStrictEqual(read(size), whole)
-    }))
+    })
+  )
 })

@@ -66,7 +66,10 @@ describe("whether calls run side by side", () => {
   it("T101 a question, a command, arguments that can not be read, a missing path, a single call: one after another", () => {
     const read: Call = ["read_file", { path: "a" }]
     assert.strictEqual(decide(read, ["clarify", { question: "?" }]), "sequential: clarify talks to the user")
-    assert.strictEqual(decide(read, ["terminal", { command: "ls" }]), "sequential: terminal was not stated to be read-only")
+    assert.strictEqual(
+      decide(read, ["terminal", { command: "ls" }]),
+      "sequential: terminal was not stated to be read-only"
+    )
     assert.match(decide(read, ["write_file", "{"]), /^sequential: write_file has no path that can be compared/)
     assert.match(decide(read, ["write_file", { content: "" }]), /^sequential: write_file has no path/)
     assert.match(decide(read, ["write_file", { path: " ", content: "" }]), /^sequential: write_file has no path/)
@@ -82,7 +85,16 @@ describe("whether calls run side by side", () => {
 
   it("explains it in a line", () => {
     assert.strictEqual(
-      Schedule.explain(2, Schedule.decide(candidates([["quiet", {}], ["unsaid", {}]]), "/work")),
+      Schedule.explain(
+        2,
+        Schedule.decide(
+          candidates([
+            ["quiet", {}],
+            ["unsaid", {}]
+          ]),
+          "/work"
+        )
+      ),
       "2 calls one after another: unsaid was not stated to be read-only"
     )
   })
@@ -93,20 +105,25 @@ describe("whether calls run side by side", () => {
   prop("writers never share a path with anybody beside them", [Schema.Array(Schema.Tuple([Name, Path]))], ([calls]) => {
     const given = calls.map(([name, path]): Call => [name, { path }])
     if (Schedule.decide(candidates(given), "/work").mode === "sequential") return
-    const places = calls.filter(([name]) => name !== "quiet").map(([name, path]) => ({
-      name,
-      path: Schedule.toPathComponents("/work", path) ?? []
-    }))
+    const places = calls
+      .filter(([name]) => name !== "quiet")
+      .map(([name, path]) => ({ name, path: Schedule.toPathComponents("/work", path) ?? [] }))
     for (const [i, one] of places.entries()) {
       for (const other of places.slice(i + 1)) {
         if (one.name === "read_file" && other.name === "read_file") continue
-        assert.isFalse(Schedule.isOverlapping(one.path, other.path), `${one.path.join("/")} and ${other.path.join("/")}`)
+        assert.isFalse(
+          Schedule.isOverlapping(one.path, other.path),
+          `${one.path.join("/")} and ${other.path.join("/")}`
+        )
       }
     }
   })
 })
 
-const Nap = Tool.make("nap", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Finite }).annotate(Tool.Readonly, true)
+const Nap = Tool.make("nap", {
+  parameters: Schema.Struct({ seconds: Schema.Finite }),
+  success: Schema.Finite
+}).annotate(Tool.Readonly, true)
 const Slow = Tool.make("slow", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Finite })
 const Boom = Tool.make("boom", { success: Schema.String }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Nap, Slow, Boom)
@@ -124,32 +141,52 @@ const setup = (fake: Fake.Fake) => {
     )
   const handlers = toolkit.toLayer({ nap: sleep, slow: sleep, boom: () => Effect.die(new Error("it broke")) })
   const layer = Agent.layer({ cwd: "/work" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(fake.router, SessionStore.layerMemory, ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])))
+    Layer.provideMerge(
+      Layer.mergeAll(
+        fake.router,
+        SessionStore.layerMemory,
+        ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
+      )
+    )
   )
   return { running, started, layer }
 }
 
 describe("a batch of calls", () => {
   it.effect("runs eight at a time, and tells why", () => {
-    const fake = Fake.make(Fake.calls(...Array.from({ length: 20 }, (_, n) => Fake.call(`c${n}`, "nap", { seconds: 1 + n / 100 }))), Fake.text("done"))
+    const fake = Fake.make(
+      Fake.calls(...Array.from({ length: 20 }, (_, n) => Fake.call(`c${n}`, "nap", { seconds: 1 + n / 100 }))),
+      Fake.text("done")
+    )
     const { layer, running } = setup(fake)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const events: Array<RunEvent> = []
       const run = Agent.run({ prompt: "go", onEvent: (more) => Effect.sync(() => void events.push(...more)) })
       const fiber = yield* Effect.forkChild(run)
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(fiber)).exit, "text_response")
       assert.strictEqual(running.most, Schedule.maxConcurrency)
-      assert.deepStrictEqual(events.filter(({ _tag }) => _tag === "ToolsScheduled"), [
-        { _tag: "ToolsScheduled", calls: 20, mode: "parallel", reason: "every call is read-only or has paths of its own" }
-      ])
+      assert.deepStrictEqual(
+        events.filter(({ _tag }) => _tag === "ToolsScheduled"),
+        [
+          {
+            _tag: "ToolsScheduled",
+            calls: 20,
+            mode: "parallel",
+            reason: "every call is read-only or has paths of its own"
+          }
+        ]
+      )
     }).pipe(Effect.provide(layer))
   })
 
   it.effect("runs one after another where one of them is not known to be harmless", () => {
-    const fake = Fake.make(Fake.calls(Fake.call("c1", "nap", { seconds: 1 }), Fake.call("c2", "slow", { seconds: 1 })), Fake.text("done"))
+    const fake = Fake.make(
+      Fake.calls(Fake.call("c1", "nap", { seconds: 1 }), Fake.call("c2", "slow", { seconds: 1 })),
+      Fake.text("done")
+    )
     const { layer, running } = setup(fake)
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go" }))
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(fiber)
@@ -159,28 +196,50 @@ describe("a batch of calls", () => {
 
   it.effect("a call that fails ends no other", () => {
     const fake = Fake.make(
-      Fake.calls(Fake.call("c1", "nap", { seconds: 2 }), Fake.call("c2", "boom", {}), Fake.call("c3", "nap", { seconds: 1 })),
+      Fake.calls(
+        Fake.call("c1", "nap", { seconds: 2 }),
+        Fake.call("c2", "boom", {}),
+        Fake.call("c3", "nap", { seconds: 1 })
+      ),
       Fake.text("done")
     )
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const ended: Array<unknown> = []
-      const fiber = yield* Effect.forkChild(Agent.run({
-        prompt: "go",
-        onEvent: (events) => Effect.sync(() => ended.push(...events.flatMap((event) => event._tag === "ToolFinished" ? [[event.callId, event.status]] : [])))
-      }))
+      const fiber = yield* Effect.forkChild(
+        Agent.run({
+          prompt: "go",
+          onEvent: (events) =>
+            Effect.sync(() =>
+              ended.push(
+                ...events.flatMap((event) => (event._tag === "ToolFinished" ? [[event.callId, event.status]] : []))
+              )
+            )
+        })
+      )
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(ended, [["c2", "error"], ["c3", "ok"], ["c1", "ok"]])
+      assert.deepStrictEqual(ended, [
+        ["c2", "error"],
+        ["c3", "ok"],
+        ["c1", "ok"]
+      ])
     }).pipe(Effect.provide(setup(fake).layer))
   })
 
-  for (const [how, name] of [["one after another", "slow"], ["side by side", "nap"]] as const) {
+  for (const [how, name] of [
+    ["one after another", "slow"],
+    ["side by side", "nap"]
+  ] as const) {
     it.effect(`T104 a batch that runs ${how} and is stopped in the middle has a result for every call`, () => {
       const fake = Fake.make(
-        Fake.calls(Fake.call("c1", name, { seconds: 1 }), Fake.call("c2", name, { seconds: 60 }), Fake.call("c3", name, { seconds: 61 }))
+        Fake.calls(
+          Fake.call("c1", name, { seconds: 1 }),
+          Fake.call("c2", name, { seconds: 60 }),
+          Fake.call("c3", name, { seconds: 61 })
+        )
       )
       const { layer, running, started } = setup(fake)
-      return Effect.gen(function*() {
+      return Effect.gen(function* () {
         const agent = yield* Agent.Agent
         const fiber = yield* Effect.forkChild(agent.run({ prompt: "go", sessionId: "s1" }))
         yield* Deferred.await(started)
@@ -191,12 +250,23 @@ describe("a batch of calls", () => {
         assert.strictEqual(running.now, 0, "nothing runs on")
         const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
         const results = stored.flatMap((message) =>
-          message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
+          message.role === "tool"
+            ? message.content.flatMap((part) =>
+                part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []
+              )
+            : []
+        )
         assert.deepStrictEqual(results[0], ["c1", "1"])
-        assert.deepStrictEqual(results.map(([id]) => id), ["c1", "c2", "c3"])
+        assert.deepStrictEqual(
+          results.map(([id]) => id),
+          ["c1", "c2", "c3"]
+        )
         const { cancelledResult, mayHaveHappenedResult } = Conversation
         // A tool that only reads is not noted before it starts: repeating it changes nothing.
-        assert.deepStrictEqual(results.slice(1).map(([, text]) => text), [name === "slow" ? mayHaveHappenedResult : cancelledResult, cancelledResult])
+        assert.deepStrictEqual(
+          results.slice(1).map(([, text]) => text),
+          [name === "slow" ? mayHaveHappenedResult : cancelledResult, cancelledResult]
+        )
       }).pipe(Effect.provide(layer))
     })
   }

@@ -25,10 +25,29 @@ const scan = (text: string, source: string, options: Partial<ContentSearch.Optio
 
 describe("the pattern", () => {
   it("knows which expressions are bounded by the length of a line", () => {
-    for (const source of ["foo", "foo.*", "class \\w+", "a|b|c", "[a-z]+", "x{2,3}", "(?:a|b)c*", "a\\+b\\*c+", "f\\(.*?\\)"]) {
+    for (const source of [
+      "foo",
+      "foo.*",
+      "class \\w+",
+      "a|b|c",
+      "[a-z]+",
+      "x{2,3}",
+      "(?:a|b)c*",
+      "a\\+b\\*c+",
+      "f\\(.*?\\)"
+    ]) {
       assert.isTrue(ContentSearch.isBounded(source), source)
     }
-    for (const source of ["(a+)+", "(a|a)*", "(a|a)+$", "a*a*b", "(a?){30}", "(\\w+)\\1", "(?<x>a)\\k<x>", "(?:a|b){2,}"]) {
+    for (const source of [
+      "(a+)+",
+      "(a|a)*",
+      "(a|a)+$",
+      "a*a*b",
+      "(a?){30}",
+      "(\\w+)\\1",
+      "(?<x>a)\\k<x>",
+      "(?:a|b){2,}"
+    ]) {
       assert.isFalse(ContentSearch.isBounded(source), source)
     }
   })
@@ -50,7 +69,13 @@ describe("the lines of a file", () => {
   it("are found with their numbers, CRLF and a missing last line end included", () => {
     const { count, hits } = scan("\uFEFFfoo\r\nbar\r\nfoo", "^foo$")
     assert.strictEqual(count, 2)
-    assert.deepStrictEqual(hits.map(({ content, line }) => [line, content]), [[1, "foo"], [3, "foo"]])
+    assert.deepStrictEqual(
+      hits.map(({ content, line }) => [line, content]),
+      [
+        [1, "foo"],
+        [3, "foo"]
+      ]
+    )
   })
 
   it("come with the lines around them, which neighbours share", () => {
@@ -73,16 +98,20 @@ describe("the lines of a file", () => {
     assert.strictEqual(scan("x\n".repeat(10), "x", { keepLines: false }).hits.length, 0)
   })
 
-  effectProp("do not depend on how the bytes are cut into pieces", [
-    Schema.Array(Schema.Literals(["x", "yx", "é", "", "z x z", "\u{1F600}x"])),
-    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 7 })),
-    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 }))
-  ], ([lines, piece, context]) =>
-    Effect.sync(() => {
-      const text = lines.join("\n")
-      assert.deepStrictEqual(scan(text, "x", { context }, piece), scan(text, "x", { context }))
-      assert.strictEqual(scan(text, "x").count, lines.filter((line) => line.includes("x")).length)
-    }))
+  effectProp(
+    "do not depend on how the bytes are cut into pieces",
+    [
+      Schema.Array(Schema.Literals(["x", "yx", "é", "", "z x z", "\u{1F600}x"])),
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 7 })),
+      Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 }))
+    ],
+    ([lines, piece, context]) =>
+      Effect.sync(() => {
+        const text = lines.join("\n")
+        assert.deepStrictEqual(scan(text, "x", { context }, piece), scan(text, "x", { context }))
+        assert.strictEqual(scan(text, "x").count, lines.filter((line) => line.includes("x")).length)
+      })
+  )
 })
 
 describe(".gitignore", () => {

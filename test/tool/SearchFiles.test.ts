@@ -6,7 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { nodeLayer, workspace } from "../support/fileTools.ts"
 
 /** A small project with everything that a search has to pass over. */
-const project = Effect.gen(function*() {
+const project = Effect.gen(function* () {
   const w = yield* workspace()
   const fs = yield* FileSystem.FileSystem
   const put = (files: Readonly<Record<string, string | Uint8Array>>) =>
@@ -32,7 +32,7 @@ const project = Effect.gen(function*() {
 
 layer(nodeLayer)("search_files", (it) => {
   it.effect("finds lines in the order of the paths and passes over what is no part of the project", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const { body } = yield* w.call("search_files", { pattern: "needle" })
       assert.strictEqual(body["total_count"], 5)
@@ -42,10 +42,11 @@ layer(nodeLayer)("search_files", (it) => {
         ".github/ci.yml\n  1: needle\nsrc/a.ts\n  1: export const needle = 1\nsrc/d.py\n  1: needle\n" +
           "src/deep/c.ts\n  1: needle()\n  2: needle()"
       )
-    }))
+    })
+  )
 
   it.effect("fewer than five matches are a list", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const { body } = yield* w.call("search_files", { pattern: "needle", file_glob: "*.ts", path: "src", context: 1 })
       assert.deepStrictEqual(body["matches"], [
@@ -53,10 +54,11 @@ layer(nodeLayer)("search_files", (it) => {
         { path: "src/deep/c.ts", line: 1, content: "needle()", before: [], after: ["needle()"] },
         { path: "src/deep/c.ts", line: 2, content: "needle()", before: ["needle()"], after: [] }
       ])
-    }))
+    })
+  )
 
   it.effect("pages with limit and offset, and says whether there is more", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const page = (offset: number, limit: number) => w.call("search_files", { pattern: "needle", limit, offset })
       const first = yield* page(0, 2)
@@ -70,10 +72,11 @@ layer(nodeLayer)("search_files", (it) => {
       const last = yield* page(4, 2)
       assert.strictEqual(last.body["truncated"], false)
       assert.deepStrictEqual(last.body["matches"], [{ path: "src/deep/c.ts", line: 2, content: "needle()" }])
-    }))
+    })
+  )
 
   it.effect("output_mode files_only and count", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const files = yield* w.call("search_files", { pattern: "needle", path: "src", output_mode: "files_only" })
       assert.deepStrictEqual(files.body, {
@@ -87,10 +90,11 @@ layer(nodeLayer)("search_files", (it) => {
         counts: { "src/a.ts": 1, "src/d.py": 1, "src/deep/c.ts": 2 },
         truncated: false
       })
-    }))
+    })
+  )
 
   it.effect("target files finds by glob, by path glob and by a part of the name", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const names = (pattern: string, more: Record<string, unknown> = {}) =>
         Effect.map(w.call("search_files", { pattern, target: "files", ...more }), ({ body }) => body["files"])
@@ -101,10 +105,11 @@ layer(nodeLayer)("search_files", (it) => {
       const paged = yield* w.call("search_files", { pattern: "*.ts", target: "files", limit: 1, offset: 1 })
       assert.deepStrictEqual(paged.body["files"], ["src/a.ts"])
       assert.strictEqual(paged.body["truncated"], true)
-    }))
+    })
+  )
 
   it.effect("an ignored directory is searched when it is what was asked for", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       for (const path of ["dist", "node_modules/p", "x.log", w.at("dist")]) {
         const { body } = yield* w.call("search_files", { pattern: "needle", path })
@@ -112,19 +117,21 @@ layer(nodeLayer)("search_files", (it) => {
       }
       const outside = yield* w.call("search_files", { pattern: "needle", path: w.at("src") }, { cwd: w.home })
       assert.include(String(JSON.stringify(outside.body)), w.at("src/a.ts"))
-    }))
+    })
+  )
 
   it.effect("what read_file refuses is not found by content either", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       assert.isTrue((yield* w.call("search_files", { pattern: "needle", path: ".env" })).isFailure)
       yield* w.put("home/.ssh/id_rsa", "needle\n")
       const { body } = yield* w.call("search_files", { pattern: "needle", path: "~", output_mode: "count" })
       assert.strictEqual(body["total_count"], 0)
-    }))
+    })
+  )
 
   it.effect("says what is wrong with a pattern or a path", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* project
       const bad = yield* w.call("search_files", { pattern: "foo(" })
       assert.isTrue(bad.isFailure)
@@ -133,22 +140,24 @@ layer(nodeLayer)("search_files", (it) => {
       assert.isTrue((yield* w.call("search_files", { pattern: "" })).isFailure)
       const lines = yield* w.call("search_files", { pattern: "a\\nb" })
       assert.include(String(lines.body["hint"]), "single lines")
-    }))
+    })
+  )
 
   it.effect("a pattern that backtracks without end is an error, and the program goes on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("a.txt", `${"a".repeat(60)}b\n`)
       const { isFailure, body } = yield* w.call("search_files", { pattern: "(a+)+$" })
       assert.isTrue(isFailure)
       assert.include(String(body["error"]), "too long to match a.txt")
-    }))
+    })
+  )
 
   it.effect("gives what it has when time is up", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace((fs) => ({
         ...fs,
-        open: (path, options) => path.endsWith("slow.txt") ? Effect.never : fs.open(path, options)
+        open: (path, options) => (path.endsWith("slow.txt") ? Effect.never : fs.open(path, options))
       }))
       yield* w.put("a.txt", "needle\n")
       yield* w.put("slow.txt", "needle\n")
@@ -161,22 +170,26 @@ layer(nodeLayer)("search_files", (it) => {
       const { body } = yield* Fiber.join(fiber)
       assert.strictEqual(body["truncated"], true)
       assert.include(String(body["hint"]), "30 seconds")
-    }))
+    })
+  )
 
-  it.effect("the same search warns the third time in a row and is refused the fourth; a read in between starts anew", () =>
-    Effect.gen(function*() {
-      const w = yield* project
-      const search = w.call("search_files", { pattern: "needle", path: "src" })
-      yield* search
-      yield* search
-      assert.property((yield* search).body, "warning")
-      assert.isTrue((yield* search).isFailure)
-      yield* w.call("read_file", { path: "src/a.ts" })
-      assert.notProperty((yield* search).body, "warning")
-    }))
+  it.effect(
+    "the same search warns the third time in a row and is refused the fourth; a read in between starts anew",
+    () =>
+      Effect.gen(function* () {
+        const w = yield* project
+        const search = w.call("search_files", { pattern: "needle", path: "src" })
+        yield* search
+        yield* search
+        assert.property((yield* search).body, "warning")
+        assert.isTrue((yield* search).isFailure)
+        yield* w.call("read_file", { path: "src/a.ts" })
+        assert.notProperty((yield* search).body, "warning")
+      })
+  )
 
   it.effect("an answer is bounded, and says where to go on", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       yield* w.put("wide.txt", `${"x".repeat(1_000)}\n`.repeat(1_000))
       const { body, text } = yield* w.call("search_files", { pattern: "x", limit: 1_000 })
@@ -185,5 +198,6 @@ layer(nodeLayer)("search_files", (it) => {
       const [, next] = /offset (\d+)/.exec(String(body["hint"])) ?? []
       const rest = yield* w.call("search_files", { pattern: "x", limit: 1_000, offset: Number(next) })
       assert.include(String(rest.body["matches_text"]), `  ${Number(next) + 1}: `)
-    }))
+    })
+  )
 })

@@ -5,15 +5,29 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import {
-  Agent, Approvals, Files, FileState, Hooks, SessionStore, ModelRouter, Places, ProcessEvents, ProcessRegistry, RunEvent, Runtime,
-  Scripted, Terminal, Todo, ToolRegistry
+  Agent,
+  Approvals,
+  Files,
+  FileState,
+  Hooks,
+  SessionStore,
+  ModelRouter,
+  Places,
+  ProcessEvents,
+  ProcessRegistry,
+  RunEvent,
+  Runtime,
+  Scripted,
+  Terminal,
+  Todo,
+  ToolRegistry
 } from "../../src/index.ts"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 it.live("FileState, Places, TodoState and ProcessRegistry of the application are those that its tools use", () =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const directory = yield* temporaryDirectory
     writeFileSync(join(directory, "a.txt"), "hello\n")
     const used: Array<string> = []
@@ -60,11 +74,14 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
     )
     const results: Array<string> = []
     const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
-      Effect.sync(() => events.forEach((event) => event._tag === "ToolFinished" ? results.push(event.output) : undefined))
+      Effect.sync(() =>
+        events.forEach((event) => (event._tag === "ToolFinished" ? results.push(event.output) : undefined))
+      )
     const { text } = yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), agent)
     assert.strictEqual(text, "done")
     const [read, todo] = results
     assert.include(read, "hello")
     assert.include(todo, "of the application")
     assert.deepStrictEqual(used, ["FileState", "ProcessRegistry"])
-  }))
+  })
+)

@@ -11,7 +11,13 @@ describe("OutputBuffer", () => {
   it("keeps the first and the last bytes, however the output is cut into chunks", () => {
     const all = Uint8Array.from({ length: 997 }, (_, index) => index % 251)
     for (const size of [1, 2, 3, 7, 10, 11, 30, 64, 997]) {
-      for (const [head, tail] of [[0, 10], [5, 10], [64, 3], [500, 600], [2000, 10]] as const) {
+      for (const [head, tail] of [
+        [0, 10],
+        [5, 10],
+        [64, 3],
+        [500, 600],
+        [2000, 10]
+      ] as const) {
         const buffer = OutputText.make({ head, tail })
         const reused = new Uint8Array(size)
         for (let at = 0; at < all.length; at += size) {
@@ -45,7 +51,11 @@ describe("OutputText", () => {
     assert.strictEqual(show("", 50_000), "")
   })
 
-  for (const [name, char, total] of [["ASCII", "a", 1], ["three byte", "€", 3], ["surrogate pair", "😀", 4]] as const) {
+  for (const [name, char, total] of [
+    ["ASCII", "a", 1],
+    ["three byte", "€", 3],
+    ["surrogate pair", "😀", 4]
+  ] as const) {
     it(`cuts ${name} text to its first 40 % and last 60 %, with a notice of what is gone`, () => {
       for (const count of [50_001, 60_000, 400_000]) {
         const units = char.length * count
@@ -61,42 +71,63 @@ describe("OutputText", () => {
 
   const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
   const foreign = "glpat-aB3dE5gH7jK9mN1pQ3sT"
-  const holding = Effect.provideService(Secrets.Secrets, (() => {
-    const registry = Secrets.make()
-    registry.add(held)
-    return registry
-  })())
+  const holding = Effect.provideService(
+    Secrets.Secrets,
+    (() => {
+      const registry = Secrets.make()
+      registry.add(held)
+      return registry
+    })()
+  )
 
   it.effect("shows no part of a secret that has come in part, at any place, and hides it when it is there", () =>
-    holding(Effect.sync(() => {
-      for (const secret of [held, foreign, Buffer.from(held).toString("base64")]) {
-        for (let cut = 16; cut < secret.length; cut++) {
-          const buffer = OutputText.makeBuffer(10_000)
-          buffer.push(utf8(`ready\nvalue ${secret.slice(0, cut)}`))
-          const first = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
-          buffer.push(utf8(`${secret.slice(cut)} end`))
-          const second = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
-          assert.strictEqual(first, "ready\nvalue ")
-          assert.notInclude(second, secret.slice(4, 12))
-          assert.isTrue(second.endsWith(" end"), second)
+    holding(
+      Effect.sync(() => {
+        for (const secret of [held, foreign, Buffer.from(held).toString("base64")]) {
+          for (let cut = 16; cut < secret.length; cut++) {
+            const buffer = OutputText.makeBuffer(10_000)
+            buffer.push(utf8(`ready\nvalue ${secret.slice(0, cut)}`))
+            const first = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
+            buffer.push(utf8(`${secret.slice(cut)} end`))
+            const second = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
+            assert.strictEqual(first, "ready\nvalue ")
+            assert.notInclude(second, secret.slice(4, 12))
+            assert.isTrue(second.endsWith(" end"), second)
+          }
         }
-      }
-    })))
+      })
+    )
+  )
 
   it.effect("shows no part of a secret that a cut or a gap goes through, wherever it stands", () =>
-    holding(Effect.sync(() => {
-      for (const secret of [held, foreign]) {
-        for (const filling of [40, 4_000]) {
-          for (let shift = 0; shift < 120; shift++) {
-            const buffer = OutputText.makeBuffer(200)
-            buffer.push(utf8("x".repeat(shift) + ` ${secret} `.repeat(3) + "a word ".repeat(filling) + ` ${secret} `.repeat(3) + "y".repeat(shift)))
-            for (const text of [OutputText.renderBounded(buffer.kept(), 200, true), OutputText.renderEnd(buffer.kept(), 100, { redact: true, goesOn: false })]) {
-              for (let at = 0; at + 8 <= secret.length; at++) assert.notInclude(text, secret.slice(at, at + 8), `${filling}, ${shift}`)
+    holding(
+      Effect.sync(() => {
+        for (const secret of [held, foreign]) {
+          for (const filling of [40, 4_000]) {
+            for (let shift = 0; shift < 120; shift++) {
+              const buffer = OutputText.makeBuffer(200)
+              buffer.push(
+                utf8(
+                  "x".repeat(shift) +
+                    ` ${secret} `.repeat(3) +
+                    "a word ".repeat(filling) +
+                    ` ${secret} `.repeat(3) +
+                    "y".repeat(shift)
+                )
+              )
+              for (const text of [
+                OutputText.renderBounded(buffer.kept(), 200, true),
+                OutputText.renderEnd(buffer.kept(), 100, { redact: true, goesOn: false })
+              ]) {
+                for (let at = 0; at + 8 <= secret.length; at++)
+                  assert.notInclude(text, secret.slice(at, at + 8), `${filling}, ${shift}`)
+              }
             }
           }
         }
-      }
-    })))
+      })
+    )
+  )
 
   it("leaves a prompt that waits for an answer", () => {
     const buffer = OutputText.makeBuffer(1_000)
@@ -116,7 +147,8 @@ describe("OutputText", () => {
   })
 
   it("removes colours, cursor movements, titles, hyperlinks and character sets, and nothing else", () => {
-    const text = `${esc}[1;31mred${esc}[0m ${esc}[2K${esc}[10;20H${esc}]0;title\u0007x${esc}]8;;http://a${esc}\\link` +
+    const text =
+      `${esc}[1;31mred${esc}[0m ${esc}[2K${esc}[10;20H${esc}]0;title\u0007x${esc}]8;;http://a${esc}\\link` +
       `${esc}]8;;${esc}\\ ${esc}(B${esc}=${esc}[?25l[1m] é 😀\ttab`
     assert.strictEqual(OutputText.stripAnsi(text), "red xlink [1m] é 😀\ttab")
   })

@@ -27,17 +27,22 @@ describe("transform_terminal_output", () => {
         })
       ]
     })
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const messages = yield* (yield* SessionStore).messages(sessionId)
       const results = messages.flatMap((message) =>
         message.role === "tool"
-          ? message.content.flatMap((part) => part.type === "tool-result" ? [JSON.parse(String(part.result))] : [])
+          ? message.content.flatMap((part) => (part.type === "tool-result" ? [JSON.parse(String(part.result))] : []))
           : []
       )
       assert.deepStrictEqual(results, [{ output: "[hidden]!", exit_code: 3, error: null }])
       assert.strictEqual(seen.length, 1)
-      assert.deepInclude(seen[0], { command: "printf secret; exit 3", output: "secret", returncode: 3, env_type: "local" })
+      assert.deepInclude(seen[0], {
+        command: "printf secret; exit 3",
+        output: "secret",
+        returncode: 3,
+        env_type: "local"
+      })
     }).pipe(Effect.provide(layer))
   })
 })

@@ -14,7 +14,9 @@ const chosen = (toolsets: ReadonlyArray<string>, more: Partial<Toolsets.ChoiceLi
     ...builtins.flatMap(({ name, tools }) => tools.map((tool) => [name, tool.name] as const)),
     ...foreign.map((name) => [name, `${name}-tool`] as const)
   ]
-  return all.flatMap(([toolset, tool]) => selection.toolset?.(toolset) === true && selection.tool?.(tool) === true ? [tool] : [])
+  return all.flatMap(([toolset, tool]) =>
+    selection.toolset?.(toolset) === true && selection.tool?.(tool) === true ? [tool] : []
+  )
 }
 
 const files = ["read_file", "write_file", "patch", "search_files"]
@@ -22,7 +24,10 @@ const files = ["read_file", "write_file", "patch", "search_files"]
 describe("Toolsets", () => {
   it("the built-in toolsets and their tools are in the catalogue", () => {
     for (const { name, tools } of builtins) {
-      assert.sameMembers(tools.map((tool) => tool.name), [...Toolsets.listTools(name)])
+      assert.sameMembers(
+        tools.map((tool) => tool.name),
+        [...Toolsets.listTools(name)]
+      )
     }
   })
 
@@ -34,7 +39,10 @@ describe("Toolsets", () => {
   it("a composed toolset is its parts, to any depth", () => {
     assert.deepStrictEqual(chosen(["debugging"]), [...files, "terminal", "process"])
     assert.deepStrictEqual(chosen(["hermes-gateway"]), [...files, "terminal", "process", "todo"])
-    assert.sameMembers([...Toolsets.listTools("safe")], ["web_search", "web_extract", "vision_analyze", "image_generate"])
+    assert.sameMembers(
+      [...Toolsets.listTools("safe")],
+      ["web_search", "web_extract", "vision_analyze", "image_generate"]
+    )
     assert.notInclude([...Toolsets.listTools("hermes-acp")], "clarify")
     assert.include([...Toolsets.listTools("hermes-cli")], "clarify")
   })
@@ -45,7 +53,11 @@ describe("Toolsets", () => {
   })
 
   it("what is disabled stays away, however it was asked for", () => {
-    assert.deepStrictEqual(chosen(["all", "file", "debugging"], { disabled: ["file"] }), ["terminal", "process", "todo"])
+    assert.deepStrictEqual(chosen(["all", "file", "debugging"], { disabled: ["file"] }), [
+      "terminal",
+      "process",
+      "todo"
+    ])
     assert.notInclude([...Toolsets.listTools("search")], "web_extract")
     assert.deepStrictEqual(chosen(["all"], { disabled: ["all"], foreign: ["mcp-github"] }), [])
   })
@@ -55,7 +67,10 @@ describe("Toolsets", () => {
     assert.deepStrictEqual(chosen(["github"], { foreign }), ["mcp-github-tool"])
     assert.deepStrictEqual(chosen(["mcp-github", "weather"], { foreign }), ["mcp-github-tool", "weather-tool"])
     assert.deepStrictEqual(chosen(["todo"], { foreign }), ["todo"])
-    assert.deepStrictEqual(chosen(["hermes-cli"], { foreign, disabled: ["github", "file", "terminal"] }), ["todo", "weather-tool"])
+    assert.deepStrictEqual(chosen(["hermes-cli"], { foreign, disabled: ["github", "file", "terminal"] }), [
+      "todo",
+      "weather-tool"
+    ])
   })
 
   it("a toolset of a plugin that is named like one of the catalogue without tools is chosen by that name", () => {
@@ -72,7 +87,10 @@ describe("Toolsets", () => {
   it("a name that means nothing is told, with the one that it may have meant", () => {
     const { names, unknown } = Toolsets.resolve({ toolsets: ["file", "termnal", "constructor"] })
     assert.deepStrictEqual(names, ["file"])
-    assert.deepStrictEqual(unknown, [{ name: "termnal", nearest: "terminal" }, { name: "constructor", nearest: undefined }])
+    assert.deepStrictEqual(unknown, [
+      { name: "termnal", nearest: "terminal" },
+      { name: "constructor", nearest: undefined }
+    ])
   })
 
   it("a known name without tools is no unknown one", () => {

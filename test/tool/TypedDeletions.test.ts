@@ -3,21 +3,22 @@ import { assert, describe, it } from "@effect/vitest"
 import * as TypedDeletions from "../../src/tool/builtin/terminal/TypedDeletions.ts"
 
 const keysOf = (text: string, command = "bash", unfinished = ""): string =>
-  TypedDeletions.findConcerns(unfinished, text, command).map(({ key }) => key).join("\n")
+  TypedDeletions.findConcerns(unfinished, text, command)
+    .map(({ key }) => key)
+    .join("\n")
 
 describe("line editing", () => {
   it("is applied before the text is judged", () => {
-    for (
-      const text of [
-        "echo \x15rm -rf dir\n",
-        "r\x7frm a.txt\n",
-        "eco\x7f\x7f\x7frm -rf d\n",
-        "eco\b\b\brm -rf d\n",
-        "x\x03rm -rf d\n",
-        "echo hi\x17\x17 rm a\n",
-        "\x1b[200~rm d\x1b[201~\n"
-      ]
-    ) assert.match(keysOf(text), /delete/, JSON.stringify(text))
+    for (const text of [
+      "echo \x15rm -rf dir\n",
+      "r\x7frm a.txt\n",
+      "eco\x7f\x7f\x7frm -rf d\n",
+      "eco\b\b\brm -rf d\n",
+      "x\x03rm -rf d\n",
+      "echo hi\x17\x17 rm a\n",
+      "\x1b[200~rm d\x1b[201~\n"
+    ])
+      assert.match(keysOf(text), /delete/, JSON.stringify(text))
     assert.match(keysOf("\x7f\x7frm a\n", "bash", "ec"), /delete/, "behind a piece")
   })
 
@@ -43,7 +44,7 @@ describe("code", () => {
       ["python3", "os.system('rm -rf d')\n"],
       ["python3", "pathlib.Path('a').unlink()\n"],
       ["node", "require('fs').rmSync('d', { recursive: true })\n"],
-      ["node", "fs.unlinkSync(\"a\")\n"],
+      ["node", 'fs.unlinkSync("a")\n'],
       ["irb", "FileUtils.rm_rf 'd'\n"],
       ["sqlite3 a.db", ".system rm -rf d\n"],
       ["sqlite3 a.db", "drop table users;\n"],

@@ -17,14 +17,15 @@ import { webServer } from "../support/webServer.ts"
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 /** The files of a machine whose user lives in `home`. */
-const machine = (home: string) => Layer.mergeAll(Places.layer({ home }), CommandEnvironment.layerLocal).pipe(Layer.provideMerge(NodeServices.layer))
+const machine = (home: string) =>
+  Layer.mergeAll(Places.layer({ home }), CommandEnvironment.layerLocal).pipe(Layer.provideMerge(NodeServices.layer))
 
 const look = (params: unknown, cwd = "/") =>
   callTool(Vision.toolset, "vision_analyze", params, { cwd }).pipe(Effect.provide(machine(cwd)))
 
 describe("vision_analyze", () => {
   it.effect("shows a file or a data URL to the side model, as what its bytes are", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const dir = yield* temporaryDirectory
       writeFileSync(join(dir, "picture.txt"), Buffer.from(png, "base64"))
       const asked: Array<Prompt.Message> = []
@@ -32,19 +33,21 @@ describe("vision_analyze", () => {
         Effect.sync(() => {
           asked.push(...messages)
           return "a dot"
-        }))
+        })
+      )
       for (const image_url of ["picture.txt", `data:image/jpeg;base64,${png}`]) {
         const { body } = yield* look({ image_url, question: "What is it?" }, dir).pipe(seeing)
         assert.deepStrictEqual(body, { success: true, analysis: "a dot" })
       }
       const types = asked.flatMap((message) =>
-        message.role === "user" ? message.content.flatMap((part) => part.type === "file" ? [part.mediaType] : []) : []
+        message.role === "user" ? message.content.flatMap((part) => (part.type === "file" ? [part.mediaType] : [])) : []
       )
       assert.deepStrictEqual(types, ["image/png", "image/png"])
-    }))
+    })
+  )
 
   it.effect("keeps to the fences of files and addresses, links and redirects followed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const dir = yield* temporaryDirectory
       mkdirSync(join(dir, ".ssh"))
       writeFileSync(join(dir, ".ssh", "picture.png"), Buffer.from(png, "base64"))
@@ -56,19 +59,37 @@ describe("vision_analyze", () => {
       })
       const seeing = Effect.provideService(SideModel, () => Effect.succeed("a dot"))
       const allowed = Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: true })
-      for (const image_url of [".ssh/picture.png", "pictures/picture.png", "x/../~/.ssh/picture.png", "~/.ssh/picture.png", `${url}/inside`]) {
+      for (const image_url of [
+        ".ssh/picture.png",
+        "pictures/picture.png",
+        "x/../~/.ssh/picture.png",
+        "~/.ssh/picture.png",
+        `${url}/inside`
+      ]) {
         assert.isTrue((yield* look({ image_url }, dir).pipe(seeing, allowed)).isFailure, image_url)
       }
       assert.isTrue((yield* look({ image_url: `${url}/moved` }, dir).pipe(seeing)).isFailure)
       assert.isFalse((yield* look({ image_url: `${url}/moved` }, dir).pipe(seeing, allowed)).isFailure)
-    }))
+    })
+  )
 
   it.effect("says what is wrong", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const seeing = Effect.provideService(SideModel, () => Effect.succeed("never"))
-      for (const image_url of ["nothing.png", "/", "/etc/passwd", "data:image/png;base64,%%%", "http://127.0.0.1/x.png", "ftp://x/y"]) {
+      for (const image_url of [
+        "nothing.png",
+        "/",
+        "/etc/passwd",
+        "data:image/png;base64,%%%",
+        "http://127.0.0.1/x.png",
+        "ftp://x/y"
+      ]) {
         assert.isTrue((yield* look({ image_url }).pipe(seeing)).isFailure, image_url)
       }
-      assert.isEmpty(yield* Effect.scoped(Vision.toolset.bind.pipe(Effect.provide(machine("/")))), "without a side model")
-    }))
+      assert.isEmpty(
+        yield* Effect.scoped(Vision.toolset.bind.pipe(Effect.provide(machine("/")))),
+        "without a side model"
+      )
+    })
+  )
 })

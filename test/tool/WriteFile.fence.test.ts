@@ -8,24 +8,27 @@ import * as Places from "../../src/tool/builtin/file/Places.ts"
 import { nodeLayer, workspace } from "../support/fileTools.ts"
 import { effectProp, seeded } from "../support/property.ts"
 
-const places: Places.Service = { home: "/home/ann", homes: ["/home/ann"], agentHomes: ["/home/ann/.hermes"], safeRoots: [] }
+const places: Places.Service = {
+  home: "/home/ann",
+  homes: ["/home/ann"],
+  agentHomes: ["/home/ann/.hermes"],
+  safeRoots: []
+}
 
 const Name = Schema.String.check(Schema.isPattern(/^[a-z]{1,6}$/))
 const Names = Schema.Array(Name).check(Schema.isMaxLength(4))
 
 it("ordinary files of a project are read and written", () => {
-  for (
-    const path of [
-      "/home/ann/project/src/main.ts",
-      "/home/ann/project/.github/workflows/ci.yml",
-      "/home/ann/.config/app/settings.json",
-      "/home/ann/etc/hosts",
-      "/usr/src/app/index.js",
-      "/etcetera/x",
-      "/tmp/x",
-      "/dev/shm/x"
-    ]
-  ) {
+  for (const path of [
+    "/home/ann/project/src/main.ts",
+    "/home/ann/project/.github/workflows/ci.yml",
+    "/home/ann/.config/app/settings.json",
+    "/home/ann/etc/hosts",
+    "/usr/src/app/index.js",
+    "/etcetera/x",
+    "/tmp/x",
+    "/dev/shm/x"
+  ]) {
     assert.isUndefined(Fence.judgeRead(path, places), path)
     assert.isUndefined(Fence.judgeWrite(path, places), path)
   }
@@ -47,7 +50,11 @@ it("writes are confined to the safe roots when there are any", () => {
 
 effectProp(
   "nothing below a system tree or a credential directory is written, whatever its name and case",
-  [Names, Schema.Literals(["/etc", "/usr", "/bin", "/sys", "/proc", "/boot", "/home/ann/.ssh", "/home/ann/.aws"]), Schema.Boolean],
+  [
+    Names,
+    Schema.Literals(["/etc", "/usr", "/bin", "/sys", "/proc", "/boot", "/home/ann/.ssh", "/home/ann/.aws"]),
+    Schema.Boolean
+  ],
   ([names, root, upper]) =>
     Effect.sync(() => {
       const path = [root, ...names].join("/")
@@ -58,7 +65,7 @@ effectProp(
 
 layer(nodeLayer)("the fence and the file system", (it) => {
   it.effect("the places come from HOME, HERMES_HOME and HERMES_WRITE_SAFE_ROOT, links followed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const w = yield* workspace()
       const fs = yield* FileSystem.FileSystem
       yield* fs.symlink(w.home, w.at("me"))
@@ -78,13 +85,14 @@ layer(nodeLayer)("the fence and the file system", (it) => {
       )
       assert.deepStrictEqual((yield* from({ HOME: w.home, HERMES_HOME: "/agent" })).agentHomes, ["/agent"])
       assert.deepStrictEqual(yield* from({}), { home: undefined, homes: [], agentHomes: [], safeRoots: [] })
-    }))
+    })
+  )
 
   it.effect.prop(
     "no chain of links and .. leads a write out of the workspace into a forbidden tree",
     [Names, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })), Name],
     ([names, hops, last]) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const w = yield* workspace()
         const fs = yield* FileSystem.FileSystem
         yield* fs.makeDirectory(w.at("home", ".ssh"))
@@ -95,7 +103,9 @@ layer(nodeLayer)("the fence and the file system", (it) => {
         }
         const detour = names.map((name) => `${name}/..`).join("/")
         for (const name of names) yield* fs.makeDirectory(w.at(name), { recursive: true })
-        const path = [w.dir, detour, hops === 0 ? "home/.ssh" : `hop${hops - 1}`, last].filter((p) => p !== "").join("/")
+        const path = [w.dir, detour, hops === 0 ? "home/.ssh" : `hop${hops - 1}`, last]
+          .filter((p) => p !== "")
+          .join("/")
         const { isFailure } = yield* w.call("write_file", { path, content: "x" })
         assert.isTrue(isFailure, path)
         assert.deepStrictEqual(yield* fs.readDirectory(w.at("home", ".ssh")), [])

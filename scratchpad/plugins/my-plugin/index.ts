@@ -16,9 +16,11 @@ const toolkit = Toolkit.make(Greet)
 export default Plugin.fromValue({
   name: "my-plugin",
   tools: [
-    Toolset.make("my-plugin", toolkit, toolkit.toLayer({
-      my_plugin_greet: ({ name }) => Effect.succeed(`Hello, ${name}!`)
-    }))
+    Toolset.make(
+      "my-plugin",
+      toolkit,
+      toolkit.toLayer({ my_plugin_greet: ({ name }) => Effect.succeed(`Hello, ${name}!`) })
+    )
   ],
   hooks: [
     // Told after each tool call; changes nothing.

@@ -4,13 +4,14 @@
  * **Details**
  *
  * `model`, `base_url`, `api_key`, `api_type`, `provider`, `region`, `timeout`, `headers` and `query` change the route;
- * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the request.
- * A fallback inherits the keys that it does not set. The call keeps its tools and messages, which each protocol shapes for itself.
+ * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the
+ * request. A fallback inherits the keys that it does not set. The call keeps its tools and messages, which each
+ * protocol shapes for itself.
  *
  * **Gotchas**
  *
- * The primary's key, headers, query and extra fields stay with its server (scheme, host and port, local ones included): a
- * fallback elsewhere names its own. The reference sends them along.
+ * The primary's key, headers, query and extra fields stay with its server (scheme, host and port, local ones included):
+ * a fallback elsewhere names its own. The reference sends them along.
  *
  * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
  */
@@ -53,10 +54,11 @@ const known = new Set([
 
 const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
 
-const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-const readNumber = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
-
+const readNumber = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 const readTexts = (value: unknown): Readonly<Record<string, string>> =>
   Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [name, String(field)])) : {}
@@ -68,13 +70,19 @@ const readSecret = (value: unknown): Redacted.Redacted<string> | undefined => {
 }
 
 const findServer = (provider: string | undefined, baseUrl: string | undefined): string | undefined =>
-  EndpointAddress.readOrigin(baseUrl ?? (provider === undefined ? undefined : Directory.findProvider(provider)?.baseUrl))
+  EndpointAddress.readOrigin(
+    baseUrl ?? (provider === undefined ? undefined : Directory.findProvider(provider)?.baseUrl)
+  )
 
 /** Key, headers, query and extra body, which go only to the primary's own server. */
 type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
 
 const readOwnFields = ({ config }: Fallback, query: Bound["query"]): Bound => {
-  const headers = { ...readTexts(config["default_headers"]), ...readTexts(config["extra_headers"]), ...readTexts(config["headers"]) }
+  const headers = {
+    ...readTexts(config["default_headers"]),
+    ...readTexts(config["extra_headers"]),
+    ...readTexts(config["headers"])
+  }
   const body = {
     ...Object.fromEntries(Object.entries(config).filter(([name]) => !known.has(name))),
     ...(Json.isFields(config["extra_body"]) ? config["extra_body"] : {})
@@ -112,12 +120,16 @@ const makeIncompleteError = (fallback: Fallback, what: string): AiError.AiError 
 
 /** The provider's name: as given, the host's, or the primary's where the address is still its own. */
 const resolveProvider = (config: Fields, primary: Route | undefined, host: string, stays: boolean): string =>
-  readText(config["provider"]) ?? (stays ? primary?.provider : undefined) ?? Directory.findByHost(host)?.name ?? "custom"
+  readText(config["provider"]) ??
+  (stays ? primary?.provider : undefined) ??
+  Directory.findByHost(host)?.name ??
+  "custom"
 
 const buildRoute = (fallback: Fallback, primary: Route | undefined): Result.Result<Route, AiError.AiError> => {
   const { config } = fallback
   const named = readText(config["provider"])
-  const given = readText(config["base_url"]) ?? (named === undefined ? undefined : Directory.findProvider(named)?.baseUrl)
+  const given =
+    readText(config["base_url"]) ?? (named === undefined ? undefined : Directory.findProvider(named)?.baseUrl)
   const address = Detection.parseAddress(given)
   const baseUrl = given === undefined ? primary?.baseUrl : address.baseUrl
   const model = readText(config["model"]) ?? primary?.model
@@ -138,7 +150,10 @@ const buildRoute = (fallback: Fallback, primary: Route | undefined): Result.Resu
     ...(region === undefined ? {} : { region }),
     ...(requestTimeoutMillis === undefined ? {} : { requestTimeoutMillis }),
     ...(readTimeoutMillis === undefined ? {} : { readTimeoutMillis }),
-    ...mergeBoundFields(stays ? primary : {}, readOwnFields(fallback, { ...address.query, ...readTexts(config["query"]) }))
+    ...mergeBoundFields(
+      stays ? primary : {},
+      readOwnFields(fallback, { ...address.query, ...readTexts(config["query"]) })
+    )
   })
 }
 

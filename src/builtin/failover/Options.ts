@@ -19,8 +19,14 @@ export type FallbackProvider =
 
 /** Failures of the primary that lead to the fallbacks: by HTTP status, or by the name of the error. */
 export type TriggerOptions =
-  | { readonly statusCodes?: ReadonlyArray<number | string> | undefined; readonly exceptionTypes?: ReadonlyArray<string> | undefined }
-  | { readonly status_codes?: ReadonlyArray<number | string> | undefined; readonly exception_types?: ReadonlyArray<string> | undefined }
+  | {
+      readonly statusCodes?: ReadonlyArray<number | string> | undefined
+      readonly exceptionTypes?: ReadonlyArray<string> | undefined
+    }
+  | {
+      readonly status_codes?: ReadonlyArray<number | string> | undefined
+      readonly exception_types?: ReadonlyArray<string> | undefined
+    }
 
 /** Conditions and time for which the primary is skipped. `{}` is three failures and 60 seconds. */
 export type BreakerOptions =
@@ -32,15 +38,19 @@ export type BreakerOptions =
  *
  * **Details**
  *
- * `fallbackProviders` must be there and may be empty. Without a `trigger`, or without its status codes, 500, 502 and 503
- * lead to the fallbacks. Without a `circuitBreaker` the primary is asked every time.
+ * `fallbackProviders` must be there and may be empty. Without a `trigger`, or without its status codes, 500, 502 and
+ * 503 lead to the fallbacks. Without a `circuitBreaker` the primary is asked every time.
  */
-export type Options =
-  & { readonly trigger?: TriggerOptions | undefined }
-  & (
-    | { readonly fallbackProviders: ReadonlyArray<FallbackProvider>; readonly circuitBreaker?: BreakerOptions | undefined }
-    | { readonly fallback_providers: ReadonlyArray<FallbackProvider>; readonly circuit_breaker?: BreakerOptions | undefined }
-  )
+export type Options = { readonly trigger?: TriggerOptions | undefined } & (
+  | {
+      readonly fallbackProviders: ReadonlyArray<FallbackProvider>
+      readonly circuitBreaker?: BreakerOptions | undefined
+    }
+  | {
+      readonly fallback_providers: ReadonlyArray<FallbackProvider>
+      readonly circuit_breaker?: BreakerOptions | undefined
+    }
+)
 
 /** A fallback, read. */
 export interface Fallback {
@@ -76,14 +86,18 @@ const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter)
 
 /** The fields under their snake_case names; of two spellings of one field the later counts. */
 const toFields = (value: unknown): Fields =>
-  Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [toSnakeCase(name), field])) : {}
+  Json.isFields(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, field]) => [toSnakeCase(name), field]))
+    : {}
 
 const readList = (value: unknown, path: string): Read<ReadonlyArray<unknown>> =>
   Array.isArray(value) ? Result.succeed(value) : failOption(path, "expected a list")
 
 const readNumber = (value: unknown, fallback: number, least: number, path: string): Read<number> => {
   const number = value === undefined || value === null ? fallback : Number(value)
-  return Number.isFinite(number) && number >= least ? Result.succeed(number) : failOption(path, `expected a number from ${least} on`)
+  return Number.isFinite(number) && number >= least
+    ? Result.succeed(number)
+    : failOption(path, `expected a number from ${least} on`)
 }
 
 const readStatus = (value: unknown): Read<number> => {
@@ -94,7 +108,7 @@ const readStatus = (value: unknown): Read<number> => {
 }
 
 const readTrigger = (value: unknown): Read<Trigger> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const { exception_types, status_codes } = toFields(value)
     const statuses: Array<number> = []
     for (const status of yield* readList(status_codes ?? defaultStatusCodes, "trigger.status_codes")) {
@@ -114,7 +128,7 @@ const readApiMode = (config: Fields, path: string): Read<Configurable | undefine
 }
 
 const readFallback = (value: unknown, index: number): Read<Fallback> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const path = `fallback_providers[${index}]`
     const { llm_config, name } = toFields(value)
     const config = toFields(llm_config)
@@ -129,7 +143,7 @@ const readFallback = (value: unknown, index: number): Read<Fallback> =>
 const readBreaker = (value: unknown): Read<Settings["breaker"]> => {
   if (value === undefined || value === null) return Result.succeed(undefined)
   const fields = toFields(value)
-  return Result.gen(function*() {
+  return Result.gen(function* () {
     const failureThreshold = yield* readNumber(fields["failure_threshold"], 3, 1, "circuit_breaker.failure_threshold")
     const recoverySeconds = yield* readNumber(
       fields["recovery_timeout_seconds"],
@@ -143,7 +157,7 @@ const readBreaker = (value: unknown): Read<Settings["breaker"]> => {
 
 /** Reads options of either spelling, also such as came from a file. */
 export const read = (options: unknown): Read<Settings> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const fields = toFields(options)
     const given = yield* readList(fields["fallback_providers"], "fallback_providers")
     const fallbacks: Array<Fallback> = []

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Status and names are looked for in the error and everything that it wraps. Names are those of effect's reasons, of the
- * error classes of the OpenAI and Anthropic SDKs (Python's and TypeScript's, parents too), and the code and type that the
- * provider gave in its body. A failure that came without a status (an event inside a stream) has the status that its
- * kind stands for.
+ * Status and names are looked for in the error and everything that it wraps. Names are those of effect's reasons, of
+ * the error classes of the OpenAI and Anthropic SDKs (Python's and TypeScript's, parents too), and the code and type
+ * that the provider gave in its body. A failure that came without a status (an event inside a stream) has the status
+ * that its kind stands for.
  *
  * **Gotchas**
  *
@@ -36,7 +36,8 @@ const statusNames: Readonly<Record<number, ReadonlyArray<string>>> = {
 
 const maxDepth = 8
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null
 
 /** An error and what it wraps, outermost first. */
 const listChain = (error: unknown): ReadonlyArray<unknown> => {
@@ -77,7 +78,8 @@ const findImpliedStatus = (reason: AiError.AiErrorReason): number | undefined =>
 const isTimeout = ({ description }: AiError.NetworkError): boolean =>
   /did not answer within|in time|timed out|timeout/.test(description ?? "")
 
-const isSilence = ({ description }: AiError.NetworkError): boolean => /stale|silent|idle|nothing (more )?came/.test(description ?? "")
+const isSilence = ({ description }: AiError.NetworkError): boolean =>
+  /stale|silent|idle|nothing (more )?came/.test(description ?? "")
 
 const listReasonNames = (reason: AiError.AiErrorReason): ReadonlyArray<string> => {
   switch (reason._tag) {
@@ -124,7 +126,9 @@ const isReason = (value: unknown): value is AiError.AiErrorReason =>
   isObject(value) && typeof value["_tag"] === "string" && "isRetryable" in value && !AiError.isAiError(value)
 
 /** Status and names of one error of the chain. */
-const describeFailure = (error: unknown): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {
+const describeFailure = (
+  error: unknown
+): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {
   if (!isObject(error)) return { status: undefined, names: [] }
   const reason = isReason(error) ? error : undefined
   const status = readOwnStatus(error) ?? (reason === undefined ? undefined : findImpliedStatus(reason))

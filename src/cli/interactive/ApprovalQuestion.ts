@@ -1,6 +1,6 @@
 /**
- * The question whether a tool call may run, in words. Whatever is no clear yes is a no; words of the user go to the model as the
- * reason.
+ * The question whether a tool call may run, in words. Whatever is no clear yes is a no; words of the user go to the
+ * model as the reason.
  *
  * Source: `hermes-product.md` §1.10.
  */
@@ -32,21 +32,34 @@ interface Offer {
 
 type OfferedQuestion = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
 
-/** An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same. */
-const makeStandingOffer = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefined, file: string | undefined): Offer => ({
-  label: rules === undefined
-    ? `Allow ${what} from now on, in every session (command_allowlist)`
-    : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
+/**
+ * An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same.
+ */
+const makeStandingOffer = (
+  reply: Reply,
+  what: string,
+  rules: ReadonlyArray<string> | undefined,
+  file: string | undefined
+): Offer => ({
+  label:
+    rules === undefined
+      ? `Allow ${what} from now on, in every session (command_allowlist)`
+      : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
   reply
 })
 
-/** The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for it. */
+/**
+ * The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for
+ * it.
+ */
 const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestion): ReadonlyArray<Offer> => {
   const describeScope = (target: Target): string => describeTarget(target, command)
   const names = targets.map(describeScope).join(" and ")
   const makeGrants = (choice: Choice, until: string): ReadonlyArray<Offer> => [
     { label: `Allow ${names} ${until}`, reply: { choice } },
-    ...prefix === undefined ? [] : [{ label: `Allow ${describeScope(prefix)} ${until}`, reply: { choice, prefix: true } }]
+    ...(prefix === undefined
+      ? []
+      : [{ label: `Allow ${describeScope(prefix)} ${until}`, reply: { choice, prefix: true } }])
   ]
   return choices.flatMap((choice): ReadonlyArray<Offer> => {
     switch (choice) {
@@ -57,7 +70,9 @@ const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestio
       case "always":
         return [
           makeStandingOffer({ choice }, names, rules?.exact, rules?.file),
-          ...prefix === undefined ? [] : [makeStandingOffer({ choice, prefix: true }, describeScope(prefix), rules?.prefix, rules?.file)]
+          ...(prefix === undefined
+            ? []
+            : [makeStandingOffer({ choice, prefix: true }, describeScope(prefix), rules?.prefix, rules?.file)])
         ]
       case "deny":
         return [{ label: "Deny", reply: { choice } }]

@@ -1,8 +1,9 @@
 /**
- * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message, images stand
- * beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can read it. What the file tools
- * would not read (credentials) is not attached, and secrets in a text are masked as in a result of theirs. A picture that is dragged into the
- * terminal, or whose absolute path is pasted, is attached without a sign. What its first bytes do not tell to be an image is none.
+ * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message,
+ * images stand beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can
+ * read it. What the file tools would not read (credentials) is not attached, and secrets in a text are masked as in a
+ * result of theirs. A picture that is dragged into the terminal, or whose absolute path is pasted, is attached without
+ * a sign. What its first bytes do not tell to be an image is none.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -48,16 +49,30 @@ const findNamedFiles = (text: string): ReadonlyArray<NamedFile> => {
   const found = Array.from(text.matchAll(/(?<=^|\s)@([^\s@]+)/g), ([, word = ""]): NamedFile => {
     const bare = word.replace(/[.,;:!?)]+$/, "")
     const [, path = bare, from, to] = /^(.+?):(\d+)(?:-(\d+))?$/.exec(bare) ?? []
-    return { path, from: from === undefined ? undefined : Number(from), to: from === undefined ? undefined : Number(to ?? from) }
+    return {
+      path,
+      from: from === undefined ? undefined : Number(from),
+      to: from === undefined ? undefined : Number(to ?? from)
+    }
   })
-  return found.filter((one, index) => found.findIndex(({ from, path, to }) => path === one.path && from === one.from && to === one.to) === index)
+  return found.filter(
+    (one, index) =>
+      found.findIndex(({ from, path, to }) => path === one.path && from === one.from && to === one.to) === index
+  )
 }
 
-/** Absolute paths of pictures as terminals paste what is dragged into them: in quotes, with escaped blanks, as an address. */
+/**
+ * Absolute paths of pictures as terminals paste what is dragged into them: in quotes, with escaped blanks, as an
+ * address.
+ */
 const findPictures = (text: string): ReadonlyArray<NamedFile> =>
-  Array.from(text.matchAll(/(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|file:\/\/(\/\S+)|(\/(?:\\.|[^\s\\])+))/g), ([, single, double, address, bare]): string =>
-    single ?? double ?? (address === undefined ? (bare ?? "").replaceAll(/\\(.)/g, "$1") : decodeAddress(address)))
-    .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path)).map((path) => ({ path, from: undefined, to: undefined }))
+  Array.from(
+    text.matchAll(/(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|file:\/\/(\/\S+)|(\/(?:\\.|[^\s\\])+))/g),
+    ([, single, double, address, bare]): string =>
+      single ?? double ?? (address === undefined ? (bare ?? "").replaceAll(/\\(.)/g, "$1") : decodeAddress(address))
+  )
+    .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path))
+    .map((path) => ({ path, from: undefined, to: undefined }))
 
 /** The path of an address; the address itself where it cannot be read. */
 const decodeAddress = (address: string): string => {
@@ -70,7 +85,11 @@ const decodeAddress = (address: string): string => {
 
 type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { readonly note: string }
 
-const readAttachment = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { from, path, to }: NamedFile): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
+const readAttachment = Effect.fnUntraced(function* (
+  cwd: string,
+  places: Places.Service,
+  { from, path, to }: NamedFile
+): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const file = paths.resolve(cwd, Places.expandHome(path, places.home))
@@ -82,7 +101,9 @@ const readAttachment = Effect.fnUntraced(function*(cwd: string, places: Places.S
   if (denial !== undefined) return { note: `${shown} is not attached: ${denial.reason}.` }
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
   if (Number(info.size) > (mediaType === undefined ? mostBytes : 20 * mostBytes)) {
-    return { note: `${shown} has ${Math.ceil(Number(info.size) / 1024)} KiB and is not attached; the agent can read it.` }
+    return {
+      note: `${shown} has ${Math.ceil(Number(info.size) / 1024)} KiB and is not attached; the agent can read it.`
+    }
   }
   const bytes = yield* Effect.orElseSucceed(files.readFile(file), () => undefined)
   if (bytes === undefined) return { note: `${shown} cannot be read and is not attached.` }
@@ -100,16 +121,20 @@ const readAttachment = Effect.fnUntraced(function*(cwd: string, places: Places.S
 })
 
 /** A message with the files that it names, relative to the working directory. */
-const attachFiles = Effect.fnUntraced(function*(text: string, cwd: string, places: Places.Service): Effect.fn.Return<MessageWithFiles, never, FileSystem.FileSystem | Path.Path> {
+const attachFiles = Effect.fnUntraced(function* (
+  text: string,
+  cwd: string,
+  places: Places.Service
+): Effect.fn.Return<MessageWithFiles, never, FileSystem.FileSystem | Path.Path> {
   const parts: Array<Part> = []
   const named = [...findNamedFiles(text), ...findPictures(text)]
   for (const one of named.slice(0, mostFiles)) {
     const part = yield* readAttachment(cwd, places, one)
     if (part !== undefined) parts.push(part)
   }
-  const texts = parts.flatMap((part) => "text" in part ? [part.text] : [])
-  const images = parts.flatMap((part) => "image" in part ? [part.image] : [])
-  const notes = parts.flatMap((part) => "note" in part ? [part.note] : [])
+  const texts = parts.flatMap((part) => ("text" in part ? [part.text] : []))
+  const images = parts.flatMap((part) => ("image" in part ? [part.image] : []))
+  const notes = parts.flatMap((part) => ("note" in part ? [part.note] : []))
   const whole = [text, ...texts].join("\n\n")
   return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes }
 })
@@ -117,7 +142,10 @@ const attachFiles = Effect.fnUntraced(function*(text: string, cwd: string, place
 const nowhere: Places.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
 
 /** The prompt of a message with the files that it names; says what is not attached. */
-export const attachNamedFiles = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
+export const attachNamedFiles = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  text: string
+): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
   if (!/@|\.(?:png|jpe?g|gif|webp)/i.test(text)) return text
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
   const { notes, prompt } = yield* attachFiles(text, cwd, dialog.options.places ?? nowhere)

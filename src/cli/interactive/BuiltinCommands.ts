@@ -1,12 +1,13 @@
 /**
  * The program's own commands of a session.
  *
- * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed. `/retry`
- * asks the same again, in the same session: what is stored is never taken back.
+ * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed.
+ * `/retry` asks the same again, in the same session: what is stored is never taken back.
  *
- * Commands about what works beside the conversation, and about messages to an agent that is busy, do the same while it works and
- * at the prompt, as far as there is something to do. `/stop` ends the turn that is under way, with its children. At the prompt it
- * ends what works in the background; with the beginning of an id it ends that one, at any time.
+ * Commands about what works beside the conversation, and about messages to an agent that is busy, do the same while it
+ * works and at the prompt, as far as there is something to do. `/stop` ends the turn that is under way, with its
+ * children. At the prompt it ends what works in the background; with the beginning of an id it ends that one, at any
+ * time.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -34,7 +35,15 @@ import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
-import { printError, type Dialog, type DialogCommand, showNote, formatResumeCommand, printLines, type SessionServices } from "./Dialog.ts"
+import {
+  printError,
+  type Dialog,
+  type DialogCommand,
+  showNote,
+  formatResumeCommand,
+  printLines,
+  type SessionServices
+} from "./Dialog.ts"
 import * as ModelPicker from "./ModelPicker.ts"
 import * as ModeCommands from "./ModeCommands.ts"
 import * as ProgramCommands from "./ProgramCommands.ts"
@@ -49,8 +58,10 @@ import { type Next, stay } from "./SlashCommands.ts"
 const leave: Next = { _tag: "Leave", code: 0 }
 
 /** Words of an argument with what they mean. */
-const makeWords = (meanings: Readonly<Record<string, string>>): DialogCommand["words"] => () =>
-  Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
+const makeWords =
+  (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
+  () =>
+    Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
 
 /** Sessions that `/sessions` lists. */
 const listed = 15
@@ -58,7 +69,8 @@ const listed = 15
 type Failure = AgentError
 
 /** A command that ends at the prompt, and whose failure is a line. */
-const makeAction = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
+const makeAction =
+  (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
   (argument, dialog) =>
     work(argument, dialog).pipe(
       Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
@@ -69,10 +81,15 @@ const help = makeAction((_, dialog) =>
   Effect.sync(() =>
     printLines(
       dialog,
-      ...UsageText.renderPairs(dialog.commands.map(({ aliases = [], help, name, usage = "" }) => {
-        const others = aliases.map((alias) => ` (/${alias})`).join("")
-        return [SafeText.toLine(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), SafeText.toLine(help)] as const
-      })),
+      ...UsageText.renderPairs(
+        dialog.commands.map(({ aliases = [], help, name, usage = "" }) => {
+          const others = aliases.map((alias) => ` (/${alias})`).join("")
+          return [
+            SafeText.toLine(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`),
+            SafeText.toLine(help)
+          ] as const
+        })
+      ),
       "",
       ...UsageText.renderPairs([
         ["!COMMAND", "Run a shell command; the next message tells the model what it printed (!! does not)"],
@@ -96,105 +113,162 @@ const help = makeAction((_, dialog) =>
 )
 
 const makeBeginCommand = (prepare: (dialog: Dialog) => void) =>
-  makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-    const { from, id, isResumable } = yield* dialog.live.begin(argument === "" ? undefined : argument)
-    prepare(dialog)
-    const { asidePaint } = dialog.screen
-    printLines(
-      dialog,
-      `New session ${id}`,
-      ...isResumable ? [asidePaint.text(`Previous session: ${formatResumeCommand(from)}`, "dim")] : [],
-      ""
-    )
-  }))
+  makeAction(
+    Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+      const { from, id, isResumable } = yield* dialog.live.begin(argument === "" ? undefined : argument)
+      prepare(dialog)
+      const { asidePaint } = dialog.screen
+      printLines(
+        dialog,
+        `New session ${id}`,
+        ...(isResumable ? [asidePaint.text(`Previous session: ${formatResumeCommand(from)}`, "dim")] : []),
+        ""
+      )
+    })
+  )
 
 /** Shows a tool that the user picks: its description and its arguments. */
-const pickTool = Effect.fnUntraced(function*(dialog: Dialog, offered: ReadonlyArray<SessionReports.OfferedTools>) {
+const pickTool = Effect.fnUntraced(function* (dialog: Dialog, offered: ReadonlyArray<SessionReports.OfferedTools>) {
   const { definitions } = yield* ToolRegistry.use(({ snapshot }) => snapshot(dialog.options.input.tools ?? {}))
-  const choices = offered.flatMap(({ names, toolset }) => names.map((name) => {
-    const definition = definitions.find((one) => one.name === name)
-    return { label: SafeText.toLine(name), detail: SafeText.toLine(`${toolset}: ${definition?.description ?? ""}`), value: { name, definition } }
-  }))
+  const choices = offered.flatMap(({ names, toolset }) =>
+    names.map((name) => {
+      const definition = definitions.find((one) => one.name === name)
+      return {
+        label: SafeText.toLine(name),
+        detail: SafeText.toLine(`${toolset}: ${definition?.description ?? ""}`),
+        value: { name, definition }
+      }
+    })
+  )
   const chosen = yield* Picker.choose(dialog, { title: "Tools", choices })
   if (chosen === undefined) return
   const { description = "", parameters = {} } = chosen.definition ?? {}
   const { asidePaint, size } = dialog.screen
-  const wrapped = SafeText.sanitise(description).trim().split("\n").flatMap((text) => Wrap.wrapLines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
+  const wrapped = SafeText.sanitise(description)
+    .trim()
+    .split("\n")
+    .flatMap((text) => Wrap.wrapLines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
   const properties: unknown = Reflect.get(parameters, "properties")
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : []
-  printLines(dialog, asidePaint.text(SafeText.toLine(chosen.name), "bold"), ...wrapped, asidePaint.text(names.length === 0 ? "No arguments" : SafeText.toLine(`Arguments: ${names.join(", ")}`), "muted"), "")
+  printLines(
+    dialog,
+    asidePaint.text(SafeText.toLine(chosen.name), "bold"),
+    ...wrapped,
+    asidePaint.text(names.length === 0 ? "No arguments" : SafeText.toLine(`Arguments: ${names.join(", ")}`), "muted"),
+    ""
+  )
 })
 
-const tools = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const offered = yield* SessionReports.listTools(dialog.options.input.tools)
-  if (argument === "" && offered.length > 0) return yield* pickTool(dialog, offered)
-  const rows = offered.map(({ names, toolset }) => [SafeText.toLine(toolset), SafeText.toLine(names.join(", "))] as const)
-  printLines(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.renderPairs(rows), "")
-}))
+const tools = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const offered = yield* SessionReports.listTools(dialog.options.input.tools)
+    if (argument === "" && offered.length > 0) return yield* pickTool(dialog, offered)
+    const rows = offered.map(
+      ({ names, toolset }) => [SafeText.toLine(toolset), SafeText.toLine(names.join(", "))] as const
+    )
+    printLines(dialog, ...(rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.renderPairs(rows)), "")
+  })
+)
 
 const measureFill = ({ live, options }: Dialog) => ContextFill.measure(live, options.input)
 
-const usage = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { duration, side, ...sums } = yield* SessionReports.readUsage(dialog.live)
-  printLines(dialog, ...UsageText.renderUsage({
-    ...sums,
-    side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.toSpent(cost) })),
-    duration: ToolText.formatDuration(duration),
-    context: Overview.formatContext(yield* measureFill(dialog))
-  }), "")
-}))
+const usage = makeAction(
+  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
+    const { duration, side, ...sums } = yield* SessionReports.readUsage(dialog.live)
+    printLines(
+      dialog,
+      ...UsageText.renderUsage({
+        ...sums,
+        side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.toSpent(cost) })),
+        duration: ToolText.formatDuration(duration),
+        context: Overview.formatContext(yield* measureFill(dialog))
+      }),
+      ""
+    )
+  })
+)
 
-const context = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  printLines(dialog, ...Overview.renderContext(yield* measureFill(dialog), dialog.screen.asidePaint), "")
-}))
+const context = makeAction(
+  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
+    printLines(dialog, ...Overview.renderContext(yield* measureFill(dialog), dialog.screen.asidePaint), "")
+  })
+)
 
-const insights = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const { defaultDays, isPeriod, renderLines, mostDays } = yield* Effect.promise(() => import("../InsightsCommand.ts"))
-  const days = argument === "" ? defaultDays : Number(argument)
-  if (!isPeriod(days)) return printLines(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
-  const { asidePaint, size } = dialog.screen
-  printLines(dialog, ...yield* renderLines(days, { columns: size().columns, paint: asidePaint }), "")
-}))
+const insights = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const { defaultDays, isPeriod, renderLines, mostDays } = yield* Effect.promise(
+      () => import("../InsightsCommand.ts")
+    )
+    const days = argument === "" ? defaultDays : Number(argument)
+    if (!isPeriod(days)) return printLines(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
+    const { asidePaint, size } = dialog.screen
+    printLines(dialog, ...(yield* renderLines(days, { columns: size().columns, paint: asidePaint })), "")
+  })
+)
 
-const history = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const messages = yield* dialog.live.messages
-  const { asidePaint, size } = dialog.screen
-  const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
-  printLines(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
-}))
+const history = makeAction(
+  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
+    const messages = yield* dialog.live.messages
+    const { asidePaint, size } = dialog.screen
+    const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
+    printLines(dialog, ...(lines.length === 0 ? ["No messages yet."] : lines), "")
+  })
+)
 
-const expand = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const { found, isFiltered, total } = yield* SessionReports.findRemovedMessages(dialog.live, argument)
-  if (total === 0) return printLines(dialog, "Nothing was compacted: the conversation is whole.", "")
-  if (found.length === 0) return printLines(dialog, "No message that was compacted fits. Fewer words find more; word* finds words that begin so.", "")
-  const { asidePaint, size } = dialog.screen
-  // Answers to a question that stayed are shown below a mark in its place.
-  const shown = found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
-  printLines(
-    dialog,
-    `${UsageText.formatQuantity(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"` : ""}:`,
-    "",
-    ...Recap.render(shown, Recap.full, size().columns, asidePaint),
-    ""
-  )
-}))
+const expand = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const { found, isFiltered, total } = yield* SessionReports.findRemovedMessages(dialog.live, argument)
+    if (total === 0) return printLines(dialog, "Nothing was compacted: the conversation is whole.", "")
+    if (found.length === 0)
+      return printLines(
+        dialog,
+        "No message that was compacted fits. Fewer words find more; word* finds words that begin so.",
+        ""
+      )
+    const { asidePaint, size } = dialog.screen
+    // Answers to a question that stayed are shown below a mark in its place.
+    const shown =
+      found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
+    printLines(
+      dialog,
+      `${UsageText.formatQuantity(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"` : ""}:`,
+      "",
+      ...Recap.render(shown, Recap.full, size().columns, asidePaint),
+      ""
+    )
+  })
+)
 
-const title = makeAction(Effect.fnUntraced(function*(argument: string, { live, screen }: Dialog) {
-  if (argument !== "") return printLines({ screen }, `Title: ${yield* live.rename(argument)}`, "")
-  const stored = yield* live.known
-  const now = stored?.title ?? (yield* live.state).session.title
-  printLines({ screen }, now === undefined ? "No title. Set one with /title NAME." : SafeText.toLine(now), "")
-}))
+const title = makeAction(
+  Effect.fnUntraced(function* (argument: string, { live, screen }: Dialog) {
+    if (argument !== "") return printLines({ screen }, `Title: ${yield* live.rename(argument)}`, "")
+    const stored = yield* live.known
+    const now = stored?.title ?? (yield* live.state).session.title
+    printLines({ screen }, now === undefined ? "No title. Set one with /title NAME." : SafeText.toLine(now), "")
+  })
+)
 
-const sessions = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
-  const now = yield* Clock.currentTimeMillis
-  const { session } = yield* dialog.live.state
-  const lines = Overview.renderSessions(list, session.id, now, dialog.screen.size().columns)
-  printLines(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
-}))
+const sessions = makeAction(
+  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
+    const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
+    const now = yield* Clock.currentTimeMillis
+    const { session } = yield* dialog.live.state
+    const lines = Overview.renderSessions(list, session.id, now, dialog.screen.size().columns)
+    printLines(
+      dialog,
+      ...(lines.length === 0
+        ? ["No sessions yet."]
+        : [...lines, "", "Resume one with /resume and its id, id prefix or title."]),
+      ""
+    )
+  })
+)
 
-const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function*(argument, dialog): Effect.fn.Return<Next, never, SessionServices> {
+const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (argument, dialog): Effect.fn.Return<
+  Next,
+  never,
+  SessionServices
+> {
   const { live, screen } = dialog
   const here = /^here(?:\s+(\d+))?$/iu.exec(argument)
   const keepExchanges = here === null ? undefined : Math.max(1, Number(here[1] ?? 1))
@@ -204,7 +278,10 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function*(ar
   const worked = yield* BusyPrompt.runWork(dialog, {
     run: live.compact({ focus, keepExchanges }),
     stop: Effect.succeed(false),
-    view: (_, now) => now - since < 1000 ? [] : [screen.asidePaint.text(`┊ compacting · ${ToolText.formatElapsed(now - since)} · Ctrl+C stops`, "dim")]
+    view: (_, now) =>
+      now - since < 1000
+        ? []
+        : [screen.asidePaint.text(`┊ compacting · ${ToolText.formatElapsed(now - since)} · Ctrl+C stops`, "dim")]
   })
   if (worked._tag === "Leave") {
     printLines(dialog, "")
@@ -212,15 +289,34 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function*(ar
   }
   if (Exit.isFailure(worked.exit)) {
     if (worked.stopped) printLines(dialog, screen.asidePaint.text("Not compacted: stopped.", "yellow"), "")
-    else printLines(dialog, screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromCause(worked.exit.cause).line)), "red"), "")
+    else
+      printLines(
+        dialog,
+        screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromCause(worked.exit.cause).line)), "red"),
+        ""
+      )
     return stay
   }
   const { value } = worked.exit
-  const formatSize = ({ messages, tokens }: typeof value.before): string => `${messages} messages (about ${UsageText.abbreviateCount(tokens)} tokens)`
+  const formatSize = ({ messages, tokens }: typeof value.before): string =>
+    `${messages} messages (about ${UsageText.abbreviateCount(tokens)} tokens)`
   if (value.sessionId === before.session.id) {
-    printLines(dialog, SafeText.toLine(value.warning === undefined ? `Nothing to compact: the conversation has ${formatSize(value.before)}.` : `Not compacted: ${value.warning}`), "")
+    printLines(
+      dialog,
+      SafeText.toLine(
+        value.warning === undefined
+          ? `Nothing to compact: the conversation has ${formatSize(value.before)}.`
+          : `Not compacted: ${value.warning}`
+      ),
+      ""
+    )
   } else {
-    printLines(dialog, `Compacted from ${formatSize(value.before)} to ${formatSize(value.after)}.`, screen.asidePaint.text(`Session ${value.sessionId}`, "dim"), "")
+    printLines(
+      dialog,
+      `Compacted from ${formatSize(value.before)} to ${formatSize(value.after)}.`,
+      screen.asidePaint.text(`Session ${value.sessionId}`, "dim"),
+      ""
+    )
   }
   return stay
 })
@@ -228,36 +324,60 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function*(ar
 /** Sessions that can be chosen. */
 const pickable = 200
 
-const pickSession = Effect.fnUntraced(function*(dialog: Dialog) {
+const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {
   const list = yield* SessionStore.use((store) => store.list({ limit: pickable }))
-  const { session: { id } } = yield* dialog.live.state
+  const {
+    session: { id }
+  } = yield* dialog.live.state
   const now = yield* Clock.currentTimeMillis
   const { folder } = dialog.options
-  const choices = yield* Effect.forEach(list.filter((session) => session.id !== id), (session) =>
-    Effect.map(folder === undefined ? Effect.undefined : findOtherFolder(folder, session), (other) => ({
-      label: SafeText.toLine(session.title ?? session.id),
-      detail: [
-        Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
-        UsageText.formatQuantity(session.messageCount, "message"),
-        ...other === undefined ? [] : [other],
-        ...session.title === undefined ? [] : [session.id]
-      ].join(", "),
-      value: session.id
-    })))
+  const choices = yield* Effect.forEach(
+    list.filter((session) => session.id !== id),
+    (session) =>
+      Effect.map(folder === undefined ? Effect.undefined : findOtherFolder(folder, session), (other) => ({
+        label: SafeText.toLine(session.title ?? session.id),
+        detail: [
+          Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
+          UsageText.formatQuantity(session.messageCount, "message"),
+          ...(other === undefined ? [] : [other]),
+          ...(session.title === undefined ? [] : [session.id])
+        ].join(", "),
+        value: session.id
+      }))
+  )
   if (choices.length === 0) return printLines(dialog, "No other session to resume.", "")
   return yield* Picker.choose(dialog, { title: "Sessions", choices })
 })
 
-const resume = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const reference = argument === "" ? yield* pickSession(dialog) : argument
-  if (reference !== undefined) yield* SessionSwitch.resume(dialog, reference)
-}))
+const resume = makeAction(
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const reference = argument === "" ? yield* pickSession(dialog) : argument
+    if (reference !== undefined) yield* SessionSwitch.resume(dialog, reference)
+  })
+)
 
-const status = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { live, options: { about }, verbosity } = dialog
-  const { duration, routes, session, stored, tokens } = yield* SessionReports.readStatus(live)
-  printLines(dialog, ...Overview.renderStatus(about, { ...session, cwd: session.cwd ?? about.cwd, tokens }, stored, duration, verbosity, routes), "")
-}))
+const status = makeAction(
+  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
+    const {
+      live,
+      options: { about },
+      verbosity
+    } = dialog
+    const { duration, routes, session, stored, tokens } = yield* SessionReports.readStatus(live)
+    printLines(
+      dialog,
+      ...Overview.renderStatus(
+        about,
+        { ...session, cwd: session.cwd ?? about.cwd, tokens },
+        stored,
+        duration,
+        verbosity,
+        routes
+      ),
+      ""
+    )
+  })
+)
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
 
@@ -271,7 +391,8 @@ const levelHelp: Readonly<Record<Verbosity, string>> = {
 const verbose = makeAction((argument, dialog) =>
   Effect.sync(() => {
     const wanted = levels.find((level) => level === argument.toLowerCase())
-    if (argument !== "" && wanted === undefined) return printLines(dialog, `/verbose takes one of ${levels.join(", ")}.`, "")
+    if (argument !== "" && wanted === undefined)
+      return printLines(dialog, `/verbose takes one of ${levels.join(", ")}.`, "")
     const next = wanted ?? levels[(levels.indexOf(dialog.verbosity) + 1) % levels.length] ?? "all"
     dialog.verbosity = next
     printLines(dialog, `${next}: ${levelHelp[next]}`, "")
@@ -296,19 +417,19 @@ const formatWork = (dialog: Dialog, { at, id, since, what }: Item, now: number):
   return `${id}  ${Width.cut(SafeText.toLine(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
 }
 
-const listWork = Effect.fnUntraced(function*(dialog: Dialog) {
+const listWork = Effect.fnUntraced(function* (dialog: Dialog) {
   const items = yield* dialog.live.background.list
   const now = yield* Clock.currentTimeMillis
   const paused = yield* Children.use(({ isPaused }) => isPaused)
   printNotes(
     dialog,
-    ...items.length === 0 ? ["No background work."] : items.map((item) => formatWork(dialog, item, now)),
-    ...paused ? ["Delegation is paused. Type /agents resume to allow it."] : [],
-    ...items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")]
+    ...(items.length === 0 ? ["No background work."] : items.map((item) => formatWork(dialog, item, now))),
+    ...(paused ? ["Delegation is paused. Type /agents resume to allow it."] : []),
+    ...(items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")])
   )
 })
 
-const manageAgents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const manageAgents = Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
   const word = argument.toLowerCase()
   if (word === "") return yield* listWork(dialog)
   if (word !== "pause" && word !== "resume") {
@@ -318,27 +439,45 @@ const manageAgents = Effect.fnUntraced(function*(argument: string, dialog: Dialo
   printNotes(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
 })
 
-const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
+const stopOne = Effect.fnUntraced(function* (id: string, dialog: Dialog) {
   const stopped = yield* dialog.live.background.stop(id)
-  printNotes(dialog, stopped === undefined ? `No background work with id ${SafeText.toLine(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
+  printNotes(
+    dialog,
+    stopped === undefined
+      ? `No background work with id ${SafeText.toLine(id)}. /agents lists it.`
+      : `Stopped ${stopped.id}.`
+  )
 })
 
-const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {
+const stopAll = Effect.fnUntraced(function* (dialog: Dialog) {
   const stopped = yield* dialog.live.background.stopAll
-  printNotes(dialog, stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`)
+  printNotes(
+    dialog,
+    stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`
+  )
 })
 
 /** A command that says something and ends at the prompt. */
-const makeReportCommand = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
-  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => showNote(dialog, ""))), stay)
+const makeReportCommand =
+  (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] =>
+  (argument, dialog) =>
+    Effect.as(
+      Effect.andThen(
+        work(argument, dialog),
+        Effect.sync(() => showNote(dialog, ""))
+      ),
+      stay
+    )
 
 /** At the prompt a message for later is one for now. */
-const makeSendCommand = (name: string): DialogCommand["run"] => (argument, dialog) =>
-  Effect.sync((): Next => {
-    if (argument !== "") return { _tag: "Send", prompt: argument }
-    printNotes(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
-    return stay
-  })
+const makeSendCommand =
+  (name: string): DialogCommand["run"] =>
+  (argument, dialog) =>
+    Effect.sync((): Next => {
+      if (argument !== "") return { _tag: "Send", prompt: argument }
+      printNotes(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
+      return stay
+    })
 
 const backgroundCommands: ReadonlyArray<DialogCommand> = [
   {
@@ -346,14 +485,14 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
     usage: "MESSAGE",
     help: "Send a message when the current turn is done",
     run: makeSendCommand("queue"),
-    meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "queue")
+    meanwhile: (argument, _, { send }) => (argument === "" ? Effect.void : send(argument, "queue"))
   },
   {
     name: "steer",
     usage: "MESSAGE",
     help: "Send a message to the running turn, with the next tool result",
     run: makeSendCommand("steer"),
-    meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "steer")
+    meanwhile: (argument, _, { send }) => (argument === "" ? Effect.void : send(argument, "steer"))
   },
   {
     name: "agents",
@@ -368,21 +507,39 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
     name: "stop",
     usage: "[ID]",
     help: "Stop the turn, or background work",
-    run: makeReportCommand((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
-    meanwhile: (id, dialog, { stop }) => id === "" ? stop : stopOne(id, dialog)
+    run: makeReportCommand((id, dialog) => (id === "" ? stopAll(dialog) : stopOne(id, dialog))),
+    meanwhile: (id, dialog, { stop }) => (id === "" ? stop : stopOne(id, dialog))
   }
 ]
 
-const listSessionWords: DialogCommand["words"] = Effect.fnUntraced(function*(dialog: Dialog) {
-  const list = yield* Effect.orElseSucceed(SessionStore.use((store) => store.list({ limit: pickable })), () => [])
-  return list.map(({ id, title }) => ({ label: SafeText.toLine(title ?? id), detail: title === undefined ? undefined : id, value: id }))
+const listSessionWords: DialogCommand["words"] = Effect.fnUntraced(function* (dialog: Dialog) {
+  const list = yield* Effect.orElseSucceed(
+    SessionStore.use((store) => store.list({ limit: pickable })),
+    () => []
+  )
+  return list
+    .map(({ id, title }) => ({
+      label: SafeText.toLine(title ?? id),
+      detail: title === undefined ? undefined : id,
+      value: id
+    }))
     .filter(({ value }) => value !== dialog.options.session.id)
 })
 
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], help: "Show this", run: help },
-  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: makeBeginCommand(() => undefined) },
-  { name: "clear", help: "Clear the screen and start a new session", run: makeBeginCommand(({ screen }) => screen.clear()) },
+  {
+    name: "new",
+    aliases: ["reset"],
+    usage: "[TITLE]",
+    help: "Start a new session",
+    run: makeBeginCommand(() => undefined)
+  },
+  {
+    name: "clear",
+    help: "Clear the screen and start a new session",
+    run: makeBeginCommand(({ screen }) => screen.clear())
+  },
   {
     name: "tools",
     usage: "[list]",
@@ -392,14 +549,33 @@ export const commands: ReadonlyArray<DialogCommand> = [
   },
   { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
   { name: "context", help: "Show what fills the context window", run: context },
-  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", words: makeWords({ here: "but for the last exchange" }), run: compactConversation },
+  {
+    name: "compact",
+    aliases: ["compress"],
+    usage: "[here N|TOPIC]",
+    help: "Summarise the older part of the conversation, but for the last N exchanges",
+    words: makeWords({ here: "but for the last exchange" }),
+    run: compactConversation
+  },
   { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
   { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", words: listSessionWords, run: resume },
+  {
+    name: "resume",
+    usage: "[SESSION]",
+    help: "Resume another session; without one, choose it",
+    words: listSessionWords,
+    run: resume
+  },
   { name: "sessions", help: "List the latest sessions", run: sessions },
-  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", words: makeWords(levelHelp), run: verbose },
+  {
+    name: "verbose",
+    usage: "[LEVEL]",
+    help: "Set the detail of tool output: off, new, all, verbose",
+    words: makeWords(levelHelp),
+    run: verbose
+  },
   { name: "status", help: "Show the state of this session", run: status },
   { name: "retry", help: "Send the last prompt again", run: retryPrompt },
   ...ShareCommands.commands,

@@ -1,13 +1,14 @@
 /**
- * The time in which the agent, or a command of the user's, works: what it is at is shown, Ctrl+C stops it, and what is typed
- * meanwhile waits for its turn.
+ * The time in which the agent, or a command of the user's, works: what it is at is shown, Ctrl+C stops it, and what is
+ * typed meanwhile waits for its turn.
  *
- * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
- * end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes back into the prompt.
+ * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the
+ * work to end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes
+ * back into the prompt.
  *
- * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interruptWork`), or
- * reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`, `/steer`, `/agents`, …)
- * are never kept waiting.
+ * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first
+ * (`interruptWork`), or reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`,
+ * `/steer`, `/agents`, …) are never kept waiting.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -41,7 +42,7 @@ const pauseMillis = 700
 const isShell = (line: string): boolean => /^!+\s*[^!\s]/.test(line) || /^#\s*\S[^\n]*$/.test(line)
 
 /** A message is never taken for a command. */
-const toPlainMessage = (text: string): string => /^[/!#]/.test(text) ? ` ${text}` : text
+const toPlainMessage = (text: string): string => (/^[/!#]/.test(text) ? ` ${text}` : text)
 
 /** Effect of a key on the line that it edits. */
 interface KeyEffect {
@@ -64,31 +65,36 @@ type WorkResult<A, E> =
   | { readonly _tag: "Leave"; readonly code: number }
 
 /** The lines above what is typed, which is a line for the session or the answer to a question. */
-const makeView = (
-  dialog: Dialog,
-  { queue, steering }: Pick<State, "queue" | "steering">,
-  lines: ReadonlyArray<string>,
-  { editor }: Pick<Dialog, "editor">
-): Screen.View => (size) => {
-  const { asidePaint } = dialog.screen
-  const question = dialog.asked
-  const sent = queue.flatMap(({ origin, shown }) => origin === "client" ? [shown] : [])
-  const waiting = [
-    ...steering.map((line) => `sending: ${SafeText.toLine(line)}`),
-    ...[...sent, ...dialog.waiting.map(({ shown }) => shown)].map((line) => `next: ${SafeText.toLine(line)}`)
-  ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
-  const asked = question === undefined ? [] : Questions.renderChoices(question, size.columns, asidePaint)
-  const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
-  if (question === undefined && editor.text === "") {
-    return { lines: [...above, ...StatusLine.renderLines(dialog.statusLine, size.columns, asidePaint)] }
+const makeView =
+  (
+    dialog: Dialog,
+    { queue, steering }: Pick<State, "queue" | "steering">,
+    lines: ReadonlyArray<string>,
+    { editor }: Pick<Dialog, "editor">
+  ): Screen.View =>
+  (size) => {
+    const { asidePaint } = dialog.screen
+    const question = dialog.asked
+    const sent = queue.flatMap(({ origin, shown }) => (origin === "client" ? [shown] : []))
+    const waiting = [
+      ...steering.map((line) => `sending: ${SafeText.toLine(line)}`),
+      ...[...sent, ...dialog.waiting.map(({ shown }) => shown)].map((line) => `next: ${SafeText.toLine(line)}`)
+    ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
+    const asked = question === undefined ? [] : Questions.renderChoices(question, size.columns, asidePaint)
+    const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
+    if (question === undefined && editor.text === "") {
+      return { lines: [...above, ...StatusLine.renderLines(dialog.statusLine, size.columns, asidePaint)] }
+    }
+    const room = { ...size, rows: Math.max(3, size.rows - above.length) }
+    const { cursor, lines: typed } = PromptLine.makeView(
+      { editor, screen: dialog.screen, statusLine: dialog.statusLine },
+      []
+    )(room)
+    return {
+      lines: [...above, ...typed],
+      cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }
+    }
   }
-  const room = { ...size, rows: Math.max(3, size.rows - above.length) }
-  const { cursor, lines: typed } = PromptLine.makeView({ editor, screen: dialog.screen, statusLine: dialog.statusLine }, [])(room)
-  return {
-    lines: [...above, ...typed],
-    cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }
-  }
-}
 
 /** Interrupts what may not end, and waits a while for it to end. */
 const interruptWork = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown> =>
@@ -98,7 +104,7 @@ const interruptWork = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unkn
   })
 
 /** Watches work that is under way until it ends, or the user leaves. */
-const watchWork = Effect.fnUntraced(function*<A, E>(
+const watchWork = Effect.fnUntraced(function* <A, E>(
   dialog: Dialog,
   work: Pick<Work<A, E, never>, "stop" | "view">,
   fiber: Fiber.Fiber<A, E>
@@ -112,8 +118,8 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
   let burstAt = -Infinity
 
   /**
-   * The question that is answered by what is typed now. Who was typing when it came has not seen it yet: what they type on
-   * is no answer.
+   * The question that is answered by what is typed now. Who was typing when it came has not seen it yet: what they type
+   * on is no answer.
    */
   const findAskedQuestion = (now: number): Questions.Pending | undefined => {
     const { asked } = dialog
@@ -121,24 +127,26 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
   }
 
   const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again exits", "dim")]
-  const show = Effect.gen(function*() {
+  const show = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const state = yield* live.state
     const lines = stopped || state.turn?.isStopping === true ? stopping : work.view(screen.size(), now)
     screen.live(makeView(dialog, state, lines, findAskedQuestion(now) ?? dialog))
   })
 
-  const stopWork = Effect.gen(function*() {
+  const stopWork = Effect.gen(function* () {
     stopped = true
     if (!(yield* work.stop)) yield* Effect.forkDetach(Fiber.interrupt(fiber))
   })
 
   /** Stops the work, and puts what waits behind it back into the prompt. */
-  const stop = Effect.gen(function*() {
+  const stop = Effect.gen(function* () {
     // Before the work ends, which would begin what is next.
     const messages = yield* live.takeBack
     const lines = [
-      ...messages.map(({ id, prompt, shown }) => dialog.sent.get(id)?.text ?? (typeof prompt === "string" ? prompt : shown)),
+      ...messages.map(
+        ({ id, prompt, shown }) => dialog.sent.get(id)?.text ?? (typeof prompt === "string" ? prompt : shown)
+      ),
       ...dialog.waiting.splice(0).map(({ text }) => text)
     ]
     for (const { id } of messages) dialog.sent.delete(id)
@@ -149,8 +157,11 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
     showNote(dialog, screen.asidePaint.text(`${what} back in the prompt.`, "dim"))
   })
 
-  /** Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were typed. */
-  const queueLine = Effect.fnUntraced(function*(line: TypedLine, busy: "queue" | "steer") {
+  /**
+   * Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were
+   * typed.
+   */
+  const queueLine = Effect.fnUntraced(function* (line: TypedLine, busy: "queue" | "steer") {
     const isMessage = SlashCommands.parse(line.text) === undefined && !isShell(line.text)
     if (isMessage && dialog.waiting.length === 0) {
       yield* rememberLine(dialog, line)
@@ -160,14 +171,15 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
     } else dialog.waiting.push(line)
   })
 
-  const submitLine = Effect.fnUntraced(function*(line: TypedLine) {
+  const submitLine = Effect.fnUntraced(function* (line: TypedLine) {
     if (line.text.trim() === "") return
     const command = SlashCommands.parse(line.text)
     const found = command === undefined ? undefined : SlashCommands.find(dialog.commands, command.name)
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
-        send: (text, busy) => Effect.provideContext(queueLine({ shown: toPlainMessage(text), text: toPlainMessage(text) }, busy), context)
+        send: (text, busy) =>
+          Effect.provideContext(queueLine({ shown: toPlainMessage(text), text: toPlainMessage(text) }, busy), context)
       })
     }
     const { busyInputMode } = options.display
@@ -176,13 +188,17 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
     if (isMessage && busyInputMode === "interrupt") yield* stopWork
   })
 
-  const answerQuestion = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
+  const answerQuestion = Effect.fnUntraced(function* (pending: Questions.Pending, line: string) {
     const answers = Questions.readAnswer(pending.shown, line)
     if (answers === undefined) return
-    showNote(dialog, PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", "))))
+    showNote(
+      dialog,
+      PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", ")))
+    )
     // Somebody else may have been quicker, or the turn is over.
     yield* Effect.catchTag(live.answer(pending.id, pending.answerOf(answers)), "AnswerRejected", ({ message }) =>
-      Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim"))))
+      Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim")))
+    )
   })
 
   /** A key goes to the question that is asked, else to the line that is typed. */
@@ -196,14 +212,17 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
     return { action, question }
   }
 
-  const pressKey = Effect.fnUntraced(function*(key: Keys.Key) {
+  const pressKey = Effect.fnUntraced(function* (key: Keys.Key) {
     if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(PromptLine.switchMode(dialog), undefined)
-    if (key._tag === "Key" && key.name === "ctrl-o") return yield* viewed.withPermit(Effect.as(PromptLine.showTranscript(dialog), undefined))
+    if (key._tag === "Key" && key.name === "ctrl-o")
+      return yield* viewed.withPermit(Effect.as(PromptLine.showTranscript(dialog), undefined))
     const now = yield* Clock.currentTimeMillis
     const { action, question } = applyKey(key, now)
     switch (action._tag) {
       case "Submit":
-        yield* question === undefined ? submitLine(PromptLine.toLine(action)) : answerQuestion(question, PromptLine.toLine(action).text)
+        yield* question === undefined
+          ? submitLine(PromptLine.toLine(action))
+          : answerQuestion(question, PromptLine.toLine(action).text)
         return undefined
       case "Escape":
         yield* stop
@@ -234,21 +253,27 @@ const watchWork = Effect.fnUntraced(function*<A, E>(
     }
   })
 
-  const leave = Effect.map(PromptLine.readKeys(dialog, pressKey, show, 0), (code): WorkResult<A, E> => ({ _tag: "Leave", code }))
+  const leave = Effect.map(PromptLine.readKeys(dialog, pressKey, show, 0), (code): WorkResult<A, E> => ({
+    _tag: "Leave",
+    code
+  }))
   // A user who goes through the conversation is not taken out of it by the end of the turn.
   const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
-    viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped })))
+    viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped }))
+  )
   const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
 
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })
 
 /** Does the work with the keyboard watched. */
-export const runWork = <A, E, R>(dialog: Dialog, work: Work<A, E, R>): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
+export const runWork = <A, E, R>(
+  dialog: Dialog,
+  work: Work<A, E, R>
+): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
   Effect.acquireUseRelease(
     // Nobody waits for work that does not end when it is interrupted.
     Effect.forkDetach(work.run),
     (fiber) => watchWork(dialog, work, fiber),
-    (fiber, exit) =>
-      Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interruptWork(fiber)
+    (fiber, exit) => (Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interruptWork(fiber))
   ).pipe(Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.renderNothing))))

@@ -1,6 +1,6 @@
 /**
- * Words that may take the place of what is being typed: commands behind `/`, words of their arguments, files behind `@`. Files that `.gitignore` names are left
- * out. A file that is named in a message is attached to it (`Attachments`).
+ * Words that may take the place of what is being typed: commands behind `/`, words of their arguments, files behind
+ * `@`. Files that `.gitignore` names are left out. A file that is named in a message is attached to it (`Attachments`).
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -50,10 +50,23 @@ export const findToken = ({ cursor, text }: Pick<Editor.State, "cursor" | "text"
 const mostListed = 50
 
 /** Names that begin with the query come first, so that the list agrees with what Enter would run. */
-const matchCommands = (commands: ReadonlyArray<DialogCommand>, { from, query }: Token): ReadonlyArray<Choice<Completion>> => {
+const matchCommands = (
+  commands: ReadonlyArray<DialogCommand>,
+  { from, query }: Token
+): ReadonlyArray<Choice<Completion>> => {
   const known = commands.filter((command, index) => commands.findIndex(({ name }) => name === command.name) === index)
-  const begin = known.filter((command) => listNames(command).some((name) => name.toLowerCase().startsWith(query.toLowerCase())))
-  const others = query === "" ? [] : FuzzyMatch.rank(query, known.filter((command) => !begin.includes(command)), ({ name }) => name, mostListed)
+  const begin = known.filter((command) =>
+    listNames(command).some((name) => name.toLowerCase().startsWith(query.toLowerCase()))
+  )
+  const others =
+    query === ""
+      ? []
+      : FuzzyMatch.rank(
+          query,
+          known.filter((command) => !begin.includes(command)),
+          ({ name }) => name,
+          mostListed
+        )
   return [...begin, ...others].map(({ help, name, usage = "" }) => ({
     label: SafeText.toLine(`/${name}${usage === "" ? "" : ` ${usage}`}`),
     detail: SafeText.toLine(help),
@@ -62,12 +75,18 @@ const matchCommands = (commands: ReadonlyArray<DialogCommand>, { from, query }: 
 }
 
 const matchFiles = (files: ReadonlyArray<string>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
-  FuzzyMatch.rank(query, files, (file) => file, mostListed).map((file) =>
-    ({ label: SafeText.toLine(file), value: { from, text: `@${file} `, isComplete: false } }))
+  FuzzyMatch.rank(query, files, (file) => file, mostListed).map((file) => ({
+    label: SafeText.toLine(file),
+    value: { from, text: `@${file} `, isComplete: false }
+  }))
 
-const matchArguments = (words: ReadonlyArray<ArgumentWord>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
-  FuzzyMatch.rank(query, words, ({ label, value }) => label === value ? label : `${label} ${value}`, mostListed).map(({ detail, label, value }) =>
-    ({ label, detail, value: { from, text: value, isComplete: true } }))
+const matchArguments = (
+  words: ReadonlyArray<ArgumentWord>,
+  { from, query }: Token
+): ReadonlyArray<Choice<Completion>> =>
+  FuzzyMatch.rank(query, words, ({ label, value }) => (label === value ? label : `${label} ${value}`), mostListed).map(
+    ({ detail, label, value }) => ({ label, detail, value: { from, text: value, isComplete: true } })
+  )
 
 /** Lists that words are taken from; `words` are those of the command whose argument is typed. */
 interface Sources {
@@ -77,7 +96,10 @@ interface Sources {
 }
 
 /** The choices for a word, the best first. */
-export const listCompletions = (token: Token, { commands, files, words = [] }: Sources): ReadonlyArray<Choice<Completion>> => {
+export const listCompletions = (
+  token: Token,
+  { commands, files, words = [] }: Sources
+): ReadonlyArray<Choice<Completion>> => {
   if (token.kind === "command") return matchCommands(commands, token)
   return token.kind === "file" ? matchFiles(files, token) : matchArguments(words, token)
 }
@@ -104,7 +126,7 @@ export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Pa
     return {
       files: () => files,
       load: (cwd) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           if (cwd === place && now - readAt < freshMillis) return
           if (cwd !== place) files = []

@@ -125,7 +125,9 @@ export interface TypedLine {
   readonly text: string
 }
 
-/** Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts. */
+/**
+ * Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts.
+ */
 export interface Feed {
   put: (block: Block) => void
 }
@@ -174,7 +176,8 @@ export interface Dialog {
 }
 
 /** Shows a line of the program's own; while an answer is being written, between its parts. */
-export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
+export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void =>
+  feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
 /** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
 const mostRemembered = 10_000
@@ -189,7 +192,11 @@ export const printLines = ({ screen }: Pick<Dialog, "screen">, ...lines: Readonl
 
 /** Prints an error in one line. */
 export const printError = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
-  printLines(dialog, dialog.screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromError(error).line)), "red"), "")
+  printLines(
+    dialog,
+    dialog.screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromError(error).line)), "red"),
+    ""
+  )
 
 /** The command line that resumes a session. */
 export const formatResumeCommand = (id: SessionId): string => `hermes --resume ${id}`

@@ -1,11 +1,11 @@
 /**
- * The text that a user types, of one line or several, and what each key does to it. Pure: a state and a key give a state
- * and what is to be done.
+ * The text that a user types, of one line or several, and what each key does to it. Pure: a state and a key give a
+ * state and what is to be done.
  *
- * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J, and
- * Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one through
- * what was typed before. The cursor never stands inside of a character as a user sees it. A long paste is folded (`Pastes`), and is
- * one character to go over and to delete.
+ * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J,
+ * and Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one
+ * through what was typed before. The cursor never stands inside of a character as a user sees it. A long paste is
+ * folded (`Pastes`), and is one character to go over and to delete.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -39,7 +39,18 @@ export type Action =
   | { readonly _tag: Request }
 
 /** Keys that ask for something besides the text. */
-type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "OpenTranscript" | "PastePicture" | "SearchHistory" | "None"
+type Request =
+  | "Leave"
+  | "Interrupt"
+  | "Escape"
+  | "Suspend"
+  | "ClearScreen"
+  | "Complete"
+  | "OpenEditor"
+  | "OpenTranscript"
+  | "PastePicture"
+  | "SearchHistory"
+  | "None"
 
 /** Result of a key. */
 export interface KeyResult {
@@ -83,10 +94,17 @@ const snapForward = (state: State, wanted: number): number => {
 }
 
 const findWordBefore = (state: State): number =>
-  snapBackward(state, state.cursor - (/[\p{L}\p{N}\p{M}_]*[^\p{L}\p{N}\p{M}_]*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
+  snapBackward(
+    state,
+    state.cursor -
+      (/[\p{L}\p{N}\p{M}_]*[^\p{L}\p{N}\p{M}_]*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0)
+  )
 
 const findWordAfter = (state: State): number =>
-  snapForward(state, state.cursor + (/^[^\p{L}\p{N}\p{M}_]*[\p{L}\p{N}\p{M}_]*/u.exec(state.text.slice(state.cursor))?.[0].length ?? 0))
+  snapForward(
+    state,
+    state.cursor + (/^[^\p{L}\p{N}\p{M}_]*[\p{L}\p{N}\p{M}_]*/u.exec(state.text.slice(state.cursor))?.[0].length ?? 0)
+  )
 
 const findBlankWordBefore = (state: State): number =>
   snapBackward(state, state.cursor - (/\S*\s*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
@@ -131,7 +149,9 @@ const moveVertically = (state: State, start: number): State => {
 
 const moveUp = (state: State, history: ReadonlyArray<string>): State => {
   const start = findLineStart(state)
-  return start === 0 ? showHistory(state, state.back + 1, history) : moveVertically(state, findLineStart(moveCursor(state, start - 1)))
+  return start === 0
+    ? showHistory(state, state.back + 1, history)
+    : moveVertically(state, findLineStart(moveCursor(state, start - 1)))
 }
 
 const moveDown = (state: State, history: ReadonlyArray<string>): State => {
@@ -149,7 +169,10 @@ const isContinued = ({ cursor, text }: State): boolean => {
 const pressEnter = (state: State): KeyResult =>
   isContinued(state)
     ? { state: replaceText(state, state.cursor - 1, state.cursor, "\n"), action: none }
-    : { state: { ...empty, killed: state.killed }, action: { _tag: "Submit", text: state.text, ...state.pastes.length === 0 ? {} : { pastes: state.pastes } } }
+    : {
+        state: { ...empty, killed: state.killed },
+        action: { _tag: "Submit", text: state.text, ...(state.pastes.length === 0 ? {} : { pastes: state.pastes }) }
+      }
 
 const transposeCharacters = (state: State): State => {
   const to = state.cursor === state.text.length ? state.cursor : findNextCursor(state)
@@ -163,20 +186,20 @@ const transposeCharacters = (state: State): State => {
 type Edit = (state: State, history: ReadonlyArray<string>) => State
 
 const edits: Readonly<Record<string, Edit>> = {
-  "left": (state) => moveCursor(state, findPreviousCursor(state)),
-  "right": (state) => moveCursor(state, findNextCursor(state)),
+  left: (state) => moveCursor(state, findPreviousCursor(state)),
+  right: (state) => moveCursor(state, findNextCursor(state)),
   "alt-b": (state) => moveCursor(state, findWordBefore(state)),
   "alt-f": (state) => moveCursor(state, findWordAfter(state)),
-  "home": (state) => moveCursor(state, findLineStart(state)),
-  "end": (state) => moveCursor(state, findLineEnd(state)),
+  home: (state) => moveCursor(state, findLineStart(state)),
+  end: (state) => moveCursor(state, findLineEnd(state)),
   "ctrl-home": (state) => moveCursor(state, 0),
   "ctrl-end": (state) => moveCursor(state, state.text.length),
-  "up": moveUp,
-  "down": moveDown,
+  up: moveUp,
+  down: moveDown,
   "ctrl-p": (state, history) => showHistory(state, state.back + 1, history),
-  "ctrl-n": (state, history) => state.back === 0 ? state : showHistory(state, state.back - 1, history),
-  "backspace": (state) => replaceText(state, findPreviousCursor(state), state.cursor, ""),
-  "delete": (state) => ({ ...replaceText(state, state.cursor, findNextCursor(state), ""), cursor: state.cursor }),
+  "ctrl-n": (state, history) => (state.back === 0 ? state : showHistory(state, state.back - 1, history)),
+  backspace: (state) => replaceText(state, findPreviousCursor(state), state.cursor, ""),
+  delete: (state) => ({ ...replaceText(state, state.cursor, findNextCursor(state), ""), cursor: state.cursor }),
   "ctrl-w": (state) => killText(state, findBlankWordBefore(state), state.cursor),
   "alt-backspace": (state) => killText(state, findWordBefore(state), state.cursor),
   "alt-d": (state) => killText(state, state.cursor, findWordAfter(state)),
@@ -213,14 +236,14 @@ const aliases: Readonly<Record<string, string>> = {
 
 const requests: Readonly<Record<string, Request>> = {
   "ctrl-c": "Interrupt",
-  "escape": "Escape",
+  escape: "Escape",
   "ctrl-g": "OpenEditor",
   "ctrl-o": "OpenTranscript",
   "ctrl-r": "SearchHistory",
   "ctrl-v": "PastePicture",
   "ctrl-z": "Suspend",
   "ctrl-l": "ClearScreen",
-  "tab": "Complete"
+  tab: "Complete"
 }
 
 const applyNamedKey = (state: State, name: string, history: ReadonlyArray<string>): KeyResult => {
@@ -235,9 +258,12 @@ const applyNamedKey = (state: State, name: string, history: ReadonlyArray<string
 }
 
 /** The text after a key that edits it or moves in it. */
-export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State => applyNamedKey(state, name, history).state
+export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State =>
+  applyNamedKey(state, name, history).state
 
-/** Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal. */
+/**
+ * Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal.
+ */
 const cleanInput = (text: string): string => SafeText.sanitise(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
 /** `history` is what was sent before, the newest last. */
@@ -246,7 +272,8 @@ export const apply = (state: State, key: Key, history: ReadonlyArray<string>): K
     case "Text":
       return { state: insertText(state, cleanInput(key.text)), action: none }
     case "Paste": {
-      if (key.text.length > Pastes.mostCharacters) return { state, action: { _tag: "TooLarge", characters: key.text.length } }
+      if (key.text.length > Pastes.mostCharacters)
+        return { state, action: { _tag: "TooLarge", characters: key.text.length } }
       const { pastes, text } = Pastes.fold(state.pastes, cleanInput(key.text))
       return { state: { ...insertText(state, text), pastes }, action: none }
     }
@@ -307,7 +334,10 @@ export const render = (state: State, look: Look, { columns, rows }: Size): Lines
     all.push(...breakRows(line, from, room))
     from += line.length + 1
   }
-  const row = Math.max(0, all.findLastIndex((candidate) => candidate.from <= state.cursor))
+  const row = Math.max(
+    0,
+    all.findLastIndex((candidate) => candidate.from <= state.cursor)
+  )
   const current = all[row]
   const typed = state.text.slice(current?.from ?? 0, state.cursor)
   const column = look.indent + Width.measure(typed.replaceAll("\t", tab))
@@ -315,7 +345,6 @@ export const render = (state: State, look: Look, { columns, rows }: Size): Lines
   const most = Math.max(1, rows - 1 - look.below.length)
   const first = Math.max(0, Math.min(row - (most >> 1), all.length - most))
   const shown = all.slice(first, first + most)
-  const lines = shown.map(({ text }, index) =>
-    (first + index === 0 ? look.prompt : " ".repeat(look.indent)) + text)
+  const lines = shown.map(({ text }, index) => (first + index === 0 ? look.prompt : " ".repeat(look.indent)) + text)
   return { lines: [...lines, ...look.below], cursor: { row: row - first, column } }
 }

@@ -1,6 +1,6 @@
 /**
- * Fuzzy search in a list: the characters of the query stand in a text in their order, in any case. Better is what stands together,
- * at the beginning of a word, and in the last part of a path. Pure.
+ * Fuzzy search in a list: the characters of the query stand in a text in their order, in any case. Better is what
+ * stands together, at the beginning of a word, and in the last part of a path. Pure.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -14,7 +14,14 @@ const scoreMatch = (query: string, text: string): number | undefined => {
   const whole = text.indexOf(query, base)
   const found = whole === -1 ? text.indexOf(query) : whole
   const length = text.length / 1000
-  if (found !== -1) return 100 + (found >= base ? 40 : 0) + (isBoundary(text, found) ? 30 : 0) + (query.length === text.length ? 50 : 0) - length
+  if (found !== -1)
+    return (
+      100 +
+      (found >= base ? 40 : 0) +
+      (isBoundary(text, found) ? 30 : 0) +
+      (query.length === text.length ? 50 : 0) -
+      length
+    )
   let at = -1
   let points = 0
   for (const char of query) {
@@ -23,11 +30,16 @@ const scoreMatch = (query: string, text: string): number | undefined => {
     points += next === at + 1 ? 4 : isBoundary(text, next) ? 3 : 0
     at = next
   }
-  return points / query.length * 10 + (at >= base ? 5 : 0) - length
+  return (points / query.length) * 10 + (at >= base ? 5 : 0) - length
 }
 
 /** The texts that fit a query, the best first, in their order where they are equal; at most `count`. */
-export const rank = <A>(query: string, items: ReadonlyArray<A>, textOf: (item: A) => string, count: number): ReadonlyArray<A> => {
+export const rank = <A>(
+  query: string,
+  items: ReadonlyArray<A>,
+  textOf: (item: A) => string,
+  count: number
+): ReadonlyArray<A> => {
   const wanted = query.toLowerCase().replaceAll(/\s+/g, "")
   if (wanted === "") return items.slice(0, count)
   const found: Array<{ readonly item: A; readonly points: number }> = []
@@ -35,5 +47,8 @@ export const rank = <A>(query: string, items: ReadonlyArray<A>, textOf: (item: A
     const points = scoreMatch(wanted, textOf(item).toLowerCase())
     if (points !== undefined) found.push({ item, points })
   }
-  return found.sort((a, b) => b.points - a.points).slice(0, count).map(({ item }) => item)
+  return found
+    .sort((a, b) => b.points - a.points)
+    .slice(0, count)
+    .map(({ item }) => item)
 }

@@ -1,6 +1,7 @@
 /**
- * Esc Esc: back to an earlier message of the conversation. It goes on in a copy of the session that ends before that message, which is there
- * to be changed and sent again. Where turns since then changed files, the user chooses if these are undone, too.
+ * Esc Esc: back to an earlier message of the conversation. It goes on in a copy of the session that ends before that
+ * message, which is there to be changed and sent again. Where turns since then changed files, the user chooses if these
+ * are undone, too.
  *
  * The session that is left stays as it is; `/redo` and `/resume` find it.
  *
@@ -26,10 +27,14 @@ interface EarlierMessage {
   readonly position: number
 }
 
-const pickMessage = Effect.fnUntraced(function*(dialog: Dialog) {
+const pickMessage = Effect.fnUntraced(function* (dialog: Dialog) {
   const stored = yield* dialog.live.known
   const messages = stored === undefined ? [] : yield* dialog.live.messages
-  const earlier = messages.flatMap((message, position): ReadonlyArray<EarlierMessage> => message.role === "user" ? [{ text: extractTypedText(renderUserText(message)), position }] : []).toReversed()
+  const earlier = messages
+    .flatMap((message, position): ReadonlyArray<EarlierMessage> =>
+      message.role === "user" ? [{ text: extractTypedText(renderUserText(message)), position }] : []
+    )
+    .toReversed()
   if (earlier.length === 0) return printLines(dialog, "No earlier message to go back to.", "")
   return yield* Picker.choose(dialog, {
     title: "Go back to before a message",
@@ -41,17 +46,28 @@ const pickMessage = Effect.fnUntraced(function*(dialog: Dialog) {
   })
 })
 
-const rewindConversation = Effect.fnUntraced(function*(dialog: Dialog) {
+const rewindConversation = Effect.fnUntraced(function* (dialog: Dialog) {
   const chosen = yield* pickMessage(dialog)
   if (chosen === undefined) return
-  const { session: { id } } = yield* dialog.live.state
+  const {
+    session: { id }
+  } = yield* dialog.live.state
   const { runs } = yield* ChangeSets.readHistory(id)
-  const since = runs.filter(({ position, sessionId, undone }) => undone === undefined && sessionId === id && position !== undefined && position >= chosen.position)
+  const since = runs.filter(
+    ({ position, sessionId, undone }) =>
+      undone === undefined && sessionId === id && position !== undefined && position >= chosen.position
+  )
   const changed = since.filter(({ changes }) => changes.length > 0).toReversed()
-  const isUndone = changed.length === 0 ? false : yield* Picker.choose(dialog, {
-    title: `${changed.length === 1 ? "1 turn" : `${changed.length} turns`} since then changed files`,
-    choices: [{ label: "Undo the files, too", value: true }, { label: "Leave the files as they are", value: false }]
-  })
+  const isUndone =
+    changed.length === 0
+      ? false
+      : yield* Picker.choose(dialog, {
+          title: `${changed.length === 1 ? "1 turn" : `${changed.length} turns`} since then changed files`,
+          choices: [
+            { label: "Undo the files, too", value: true },
+            { label: "Leave the files as they are", value: false }
+          ]
+        })
   if (isUndone === undefined) return
   if (isUndone) {
     for (const set of changed) if (!(yield* ChangeCommands.moveFiles(dialog, set, "undo", "ask"))) return

@@ -1,9 +1,9 @@
 /**
  * History of sent lines, kept from session to session in a file that only the user can read.
  *
- * One line of JSON for each text, so that texts of several lines are kept, added at the end, so that two sessions at the
- * same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same text
- * twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
+ * One line of JSON for each text, so that texts of several lines are kept, added at the end, so that two sessions at
+ * the same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same
+ * text twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
  *
  * A file that cannot be read or written is a warning, once; the session goes on without it.
  *
@@ -45,7 +45,7 @@ const parse = (content: string): ReadonlyArray<string> =>
 const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
 
 /** Content of the file; empty without a file. */
-const readEntries = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string) {
+const readEntries = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, path: string) {
   if (!(yield* fs.exists(path))) return []
   // A file that others could read was not made here.
   yield* fs.chmod(path, ownerOnly)
@@ -59,7 +59,7 @@ const readEntries = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path:
 })
 
 /** The history in a file. */
-export const openHistory = Effect.fnUntraced(function*(
+export const openHistory = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<History, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem

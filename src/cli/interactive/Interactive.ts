@@ -1,15 +1,16 @@
 /**
  * The interactive session of `hermes chat`: a prompt, what the agent does with it, and the next prompt.
  *
- * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output goes along with the next message), with
- *   `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never any of them.
- * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds leaves, with
- *   130; at the prompt it clears the line. Ctrl+D leaves with 0.
+ * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output goes along with the
+ *   next message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never
+ *   any of them.
+ * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds
+ *   leaves, with 130; at the prompt it clears the line. Ctrl+D leaves with 0.
  * - What the runtime logs stands between the lines of the session, not across them.
  * - On leaving, however it comes, `on_session_finalize` is emitted and the command that resumes the session is shown.
  *
- * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether there
- * is one is the caller's to know.
+ * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether
+ * there is one is the caller's to know.
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
  */
@@ -36,7 +37,18 @@ import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
 import { attachNamedFiles } from "./Attachments.ts"
-import { printError, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, showNote, rememberLine, type SessionServices, printLines, type TypedLine } from "./Dialog.ts"
+import {
+  printError,
+  type Dialog,
+  type DialogCommand,
+  type Feed,
+  type InteractiveOptions,
+  showNote,
+  rememberLine,
+  type SessionServices,
+  printLines,
+  type TypedLine
+} from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
 import * as Notifications from "./Notifications.ts"
@@ -62,11 +74,13 @@ const makeQuickCommands = (quickCommands: Values["quickCommands"]): ReadonlyArra
   Object.entries(quickCommands).flatMap(([name, quick]) => {
     const line = formatQuickLine(quick)
     if (line === undefined) return []
-    return [{
-      name,
-      help: `Same as ${redactText(line)}`,
-      run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
-    }]
+    return [
+      {
+        name,
+        help: `Same as ${redactText(line)}`,
+        run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
+      }
+    ]
   })
 
 export type { About, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
@@ -78,7 +92,10 @@ const maxTyped = 10
 type Outcome = number | undefined
 
 /** A reader whose events others take along. */
-const followReader = ({ arrived, poll, take }: LiveSession.Reader, follow: (event: HostEvent) => void): LiveSession.Reader => ({
+const followReader = (
+  { arrived, poll, take }: LiveSession.Reader,
+  follow: (event: HostEvent) => void
+): LiveSession.Reader => ({
   arrived,
   poll: () => {
     const event = poll()
@@ -89,7 +106,10 @@ const followReader = ({ arrived, poll, take }: LiveSession.Reader, follow: (even
 })
 
 /** Looks up the status from time to time, and shows it. */
-const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Transcript.Transcript): Effect.Effect<void, never, Scope.Scope> =>
+const keepStatus = (
+  { refresh }: LiveStatus.LiveStatus,
+  screen: Transcript.Transcript
+): Effect.Effect<void, never, Scope.Scope> =>
   refresh.pipe(
     Effect.andThen(Effect.sync(screen.refresh)),
     Effect.andThen(Effect.sleep(Duration.seconds(1))),
@@ -99,7 +119,7 @@ const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Transcript.Trans
   )
 
 /** Begins the live session, and shows it from now on. */
-const make = Effect.fnUntraced(function*(
+const make = Effect.fnUntraced(function* (
   options: InteractiveOptions,
   screen: Transcript.Transcript,
   feed: Feed
@@ -115,13 +135,18 @@ const make = Effect.fnUntraced(function*(
   })
   // The terminal is written by this process: turns wait for it, and it is never cut off.
   const reader = yield* live.subscribe({ whenBehind: "wait" })
-  const statusLine = options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
+  const statusLine =
+    options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
   if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
-  const notifications = options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
+  const notifications =
+    options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<SessionServices>()
   const { color, theme: current } = terminal.paint
-  const themes = options.theme === undefined || current === undefined || !color ? undefined : ThemeCommand.make(options.theme, current)
+  const themes =
+    options.theme === undefined || current === undefined || !color
+      ? undefined
+      : ThemeCommand.make(options.theme, current)
   if (themes !== undefined) terminal.write(Theme.query)
   const dialog: Dialog = {
     options,
@@ -134,7 +159,8 @@ const make = Effect.fnUntraced(function*(
     feed,
     statusLine,
     files: yield* Completions.fileList,
-    argumentWords: ({ words }) => words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
+    argumentWords: ({ words }) =>
+      words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
     keyboard: makeKeyboard(terminal, (report) => {
       if (themes?.report(report) === true) screen.repaint()
     }),
@@ -142,7 +168,7 @@ const make = Effect.fnUntraced(function*(
     commands: [
       ...BuiltinCommands.commands,
       ...makeQuickCommands(options.quickCommands ?? {}),
-      ...options.commands ?? []
+      ...(options.commands ?? [])
     ],
     verbosity: display.toolProgress,
     plan: undefined,
@@ -166,7 +192,7 @@ const makeLogger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<un
   })
 
 /** Shows what plugins print, line by line. */
-const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): (text: string) => void => {
+const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): ((text: string) => void) => {
   let rest = ""
   return (text) => {
     // Nothing more comes behind an empty piece.
@@ -178,7 +204,10 @@ const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): (text: string) =
 
 const formatCommandNames = (names: ReadonlyArray<string>): string => joinAlternatives(names.map((name) => `/${name}`))
 
-const describeUnknownCommand = (typed: string, found: Exclude<SlashCommands.CommandMatch<unknown>, { readonly _tag: "Command" }>): string => {
+const describeUnknownCommand = (
+  typed: string,
+  found: Exclude<SlashCommands.CommandMatch<unknown>, { readonly _tag: "Command" }>
+): string => {
   if (found._tag === "Several") return `/${typed} could be ${formatCommandNames(found.names)}.`
   return found.meant.length === 0
     ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
@@ -193,24 +222,40 @@ const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage):
   })
 
 /** Keeps a note of the user's in the memory. */
-const storeNote = (dialog: Dialog, text: string, remember: NonNullable<InteractiveOptions["remember"]>): Effect.Effect<undefined> =>
+const storeNote = (
+  dialog: Dialog,
+  text: string,
+  remember: NonNullable<InteractiveOptions["remember"]>
+): Effect.Effect<undefined> =>
   Effect.match(remember(text), {
     onFailure: (error) => void printError(dialog, error),
-    onSuccess: (where) => void printLines(dialog, dialog.screen.asidePaint.text(`Remembered in ${SafeText.toLine(where)}. New sessions begin with it.`, "muted"), "")
+    onSuccess: (where) =>
+      void printLines(
+        dialog,
+        dialog.screen.asidePaint.text(`Remembered in ${SafeText.toLine(where)}. New sessions begin with it.`, "muted"),
+        ""
+      )
   })
 
 /** Does what a line says; what the terminal does itself keeps turns waiting. */
-const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
-  function*(dialog, { shown, text: line }, depth) {
+const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> =
+  Effect.fnUntraced(function* (dialog, { shown, text: line }, depth) {
     const holdTurns = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
     if (line.trim() === "") return undefined
     if (line.startsWith("!") && !/^!+\s*$/.test(line)) return yield* holdTurns(ShellLine.run(dialog, line))
-    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined) return yield* storeNote(dialog, line.slice(1).trim(), dialog.options.remember)
+    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined)
+      return yield* storeNote(dialog, line.slice(1).trim(), dialog.options.remember)
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* Effect.flatMap(attachNamedFiles(dialog, line.trim()), (prompt) => sendMessage(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown }))
+    if (parsed === undefined)
+      return yield* Effect.flatMap(attachNamedFiles(dialog, line.trim()), (prompt) =>
+        sendMessage(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown })
+      )
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
-      const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : describeUnknownCommand(parsed.name, found)
+      const said =
+        found._tag === "Command"
+          ? `/${parsed.name} names itself: correct quick_commands.`
+          : describeUnknownCommand(parsed.name, found)
       printLines(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
       return undefined
     }
@@ -225,11 +270,13 @@ const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.E
       case "Type":
         return yield* performLine(dialog, { shown: next.line, text: next.line }, depth + 1)
     }
-  }
-)
+  })
 
 /** Shows an event that is not part of a turn that is shown already, or the turn that it begins. */
-const handleEvent = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): Effect.fn.Return<Outcome, never, SessionServices> {
+const handleEvent = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  event: HostEvent
+): Effect.fn.Return<Outcome, never, SessionServices> {
   switch (event._tag) {
     case "TurnStarted": {
       const { message } = event.turn
@@ -252,8 +299,13 @@ const handleEvent = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent
   }
 })
 
-/** Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event came first. */
-const waitForLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptLine.PromptResult | undefined> {
+/**
+ * Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event
+ * came first.
+ */
+const waitForLine = Effect.fnUntraced(function* (
+  dialog: Dialog
+): Effect.fn.Return<PromptLine.PromptResult | undefined> {
   const { live, reader, waiting } = dialog
   const { queue, turn } = yield* live.state
   const line = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
@@ -268,14 +320,14 @@ const waitForLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Retur
 })
 
 /** Lets the user choose a line that was sent before, the newest first. */
-const searchHistory = Effect.fnUntraced(function*(dialog: Dialog) {
+const searchHistory = Effect.fnUntraced(function* (dialog: Dialog) {
   const entries = Array.from(new Set(dialog.options.history.entries().toReversed()))
   const choices = entries.map((value) => ({ label: SafeText.toLine(redactText(value)), value }))
   const found = yield* Picker.choose(dialog, { title: "History", choices })
   if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
 })
 
-const runDialog = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
+const runDialog = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   while (true) {
     const event = dialog.reader.poll()
     if (event !== undefined) {
@@ -314,26 +366,44 @@ const runDialog = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<
 
 /** Shows what reviews of the conversation did. */
 const printNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
-  if (notices.length > 0) printLines(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.toLine(notice), "dim")), "")
+  if (notices.length > 0)
+    printLines(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.toLine(notice), "dim")), "")
 }
 
 /** Gives a review of the conversation a little time before the program is left. */
-const awaitReview = Effect.fnUntraced(function*(dialog: Dialog) {
+const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
   const { background } = dialog.live
   if ((yield* background.list).some(({ kind }) => kind === "review")) {
-    printLines(dialog, dialog.screen.asidePaint.text(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`, "dim"))
-    const pressed = PromptLine.readKeys(dialog, (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined), Effect.void, true)
-    yield* Effect.raceAllFirst([background.reviewed, Effect.asVoid(pressed), Effect.sleep(Duration.seconds(reviewSeconds))])
+    printLines(
+      dialog,
+      dialog.screen.asidePaint.text(
+        `Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`,
+        "dim"
+      )
+    )
+    const pressed = PromptLine.readKeys(
+      dialog,
+      (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined),
+      Effect.void,
+      true
+    )
+    yield* Effect.raceAllFirst([
+      background.reviewed,
+      Effect.asVoid(pressed),
+      Effect.sleep(Duration.seconds(reviewSeconds))
+    ])
   }
   printNotices(dialog, yield* background.takeNotices)
 })
 
-const openDialog = Effect.fnUntraced(function*(dialog: Dialog) {
+const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
   printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
   if (session.known === undefined) return
-  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) => Effect.sync(() => printError(dialog, error)))
+  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) =>
+    Effect.sync(() => printError(dialog, error))
+  )
 })
 
 /** Talks until the user leaves. Gives the exit code. */
@@ -342,7 +412,9 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
     const { terminal } = options
     const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
     let getVerbosity = () => options.display.toolProgress
-    const own = terminal.isLinear ? LinearScreen.make(terminal.write) : Screen.make({ answer: sink, aside: sink, size: terminal.size })
+    const own = terminal.isLinear
+      ? LinearScreen.make(terminal.write)
+      : Screen.make({ answer: sink, aside: sink, size: terminal.size })
     const screen = Transcript.make(own, {
       markdown: options.display.finalResponseMarkdown,
       showReasoning: options.display.showReasoning,
@@ -350,7 +422,7 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
       verbosity: () => getVerbosity()
     })
     const feed: Feed = { put: screen.put }
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const dialog = yield* make(options, screen, feed)
       getVerbosity = () => dialog.verbosity
       if (options.printed !== undefined) yield* options.printed(makePrinter(dialog))
@@ -358,7 +430,7 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
       return yield* openDialog(dialog).pipe(
         Effect.andThen(runDialog(dialog)),
         // Ctrl+C leaves at once.
-        Effect.tap((code) => code === 0 ? awaitReview(dialog) : Effect.void),
+        Effect.tap((code) => (code === 0 ? awaitReview(dialog) : Effect.void)),
         Effect.ensuring(SessionSwitch.leave(dialog))
       )
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([makeLogger(screen, feed)])), Effect.withSpan("Interactive.run"))

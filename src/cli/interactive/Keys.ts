@@ -1,15 +1,16 @@
 /**
  * Decoder of terminal input into keys. Pure.
  *
- * Input comes in pieces of any cut: the beginning of a sequence waits for its end. What is pasted (bracketed paste) is one
- * key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux console,
- * the kitty protocol, `modifyOtherKeys`) have one name.
+ * Input comes in pieces of any cut: the beginning of a sequence waits for its end. What is pasted (bracketed paste) is
+ * one key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux
+ * console, the kitty protocol, `modifyOtherKeys`) have one name.
  *
  * A report of the terminal about itself (OSC) is no key; the decoder passes it to its owner.
  *
  * **Gotchas**
  *
- * A lone escape is told from the beginning of a sequence only by what follows: {@link Decoder.flush} gives it when nothing did.
+ * A lone escape is told from the beginning of a sequence only by what follows: {@link Decoder.flush} gives it when
+ * nothing did.
  */
 
 /** Typed input: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
@@ -96,7 +97,7 @@ const sequence = /^(?:\[([\d;:<=>?]*)([A-Za-z~^$@])|O([A-Za-z]))/u
 const sequenceBegun = /^(?:\[[\d;:<=>?]*|O)?$/u
 
 /** Rxvt writes a modifier as another final character. */
-const rxvt: Readonly<Record<string, number>> = { "^": 5, "$": 2, "@": 6 }
+const rxvt: Readonly<Record<string, number>> = { "^": 5, $: 2, "@": 6 }
 
 /** Takes what comes, and gives the keys that are whole. */
 interface Decoder {
@@ -124,16 +125,17 @@ const decodeEscape = (input: string): Step | undefined => {
   const rest = input.slice(1)
   // Two presses, unless a sequence follows.
   if (rest === "\u001b") return undefined
-  if (sequenceBegun.test(rest) || rest.length < longestReport && reportBegun.test(rest)) return undefined
+  if (sequenceBegun.test(rest) || (rest.length < longestReport && reportBegun.test(rest))) return undefined
   const told = report.exec(rest)
   if (told !== null) return { key: undefined, length: 1 + told[0].length, report: told[1] ?? "" }
   const found = sequence.exec(rest)
   if (found !== null) {
     const [all, parameters = "", final = "", single = ""] = found
     const modifier = rxvt[final]
-    const name = modifier === undefined
-      ? findSequenceName(parameters, final + single)
-      : formatModifiedName(numbered[parameters] ?? "", modifier)
+    const name =
+      modifier === undefined
+        ? findSequenceName(parameters, final + single)
+        : formatModifiedName(numbered[parameters] ?? "", modifier)
     return name === undefined ? { key: undefined, length: 1 + all.length } : makeKeyStep(name, 1 + all.length)
   }
   const next = input.charAt(1)

@@ -1,6 +1,6 @@
 /**
- * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan` the user is asked if it
- * is carried out, and in which mode; other words are the next message, and planning goes on.
+ * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan` the
+ * user is asked if it is carried out, and in which mode; other words are the next message, and planning goes on.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).
  */
@@ -21,24 +21,28 @@ const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
   yolo: "skip approvals; the deny lists still apply"
 }
 
-const parseMode = (word: string): PermissionMode.PermissionMode | undefined => PermissionMode.all.find((mode) => mode === word.toLowerCase())
+const parseMode = (word: string): PermissionMode.PermissionMode | undefined =>
+  PermissionMode.all.find((mode) => mode === word.toLowerCase())
 
 const formatMode = (mode: PermissionMode.PermissionMode): string => `Mode: ${mode} (${help[mode]}).`
 
 const setMode = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
-  dialog.live.setMode(mode).pipe(
-    Effect.match({
-      onFailure: ({ message }) => printLines(dialog, message, ""),
-      onSuccess: () => printLines(dialog, formatMode(mode), "")
-    })
-  )
+  dialog.live
+    .setMode(mode)
+    .pipe(
+      Effect.match({
+        onFailure: ({ message }) => printLines(dialog, message, ""),
+        onSuccess: () => printLines(dialog, formatMode(mode), "")
+      })
+    )
 
 const chooseMode = (dialog: Dialog, title: string, modes: ReadonlyArray<PermissionMode.PermissionMode>) =>
   Picker.choose(dialog, { title, choices: modes.map((value) => ({ label: value, detail: help[value], value })) })
 
-const reportUnknownMode = (dialog: Dialog, name: string): void => printLines(dialog, `/${name} takes one of ${joinAlternatives(PermissionMode.all)}.`, "")
+const reportUnknownMode = (dialog: Dialog, name: string): void =>
+  printLines(dialog, `/${name} takes one of ${joinAlternatives(PermissionMode.all)}.`, "")
 
-const runModeCommand = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const runModeCommand = Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
   const wanted = argument === "" ? yield* chooseMode(dialog, "Modes", PermissionMode.all) : parseMode(argument)
   if (wanted !== undefined) return yield* setMode(dialog, wanted)
   if (argument !== "") reportUnknownMode(dialog, "mode")
@@ -53,7 +57,11 @@ const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
   Picker.choose<PlanAnswer>(dialog, {
     title: "The plan",
     choices: [
-      ...modes.map((mode) => ({ label: `Approve, go on in ${mode}`, detail: help[mode], value: { _tag: "Plan" as const, mode } })),
+      ...modes.map((mode) => ({
+        label: `Approve, go on in ${mode}`,
+        detail: help[mode],
+        value: { _tag: "Plan" as const, mode }
+      })),
       { label: "Keep planning", detail: "or type what to change", value: undecided }
     ],
     ofWords: (words) => ({ ...undecided, words }),
@@ -61,25 +69,34 @@ const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
   })
 
 /** Asks if the plan that was presented is carried out, unless the user went on already. */
-export const askForPlan = Effect.fnUntraced(function*(dialog: Dialog, { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>) {
+export const askForPlan = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>
+) {
   const hasGoneOn = dialog.waiting.length > 0 || dialog.editor.text !== ""
-  const answer = hasGoneOn ? undecided : (yield* chooseForPlan(dialog, question)) ?? undecided
+  const answer = hasGoneOn ? undecided : ((yield* chooseForPlan(dialog, question)) ?? undecided)
   if (answer.mode !== "plan") printLines(dialog, formatMode(answer.mode), "")
   // It was taken back, or another client answered it.
   yield* Effect.ignore(dialog.live.answer(id, answer))
 })
 
-const carryOut = Effect.fnUntraced(function*(dialog: Dialog, wanted: PermissionMode.PermissionMode): Effect.fn.Return<Next> {
+const carryOut = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  wanted: PermissionMode.PermissionMode
+): Effect.fn.Return<Next> {
   yield* setMode(dialog, wanted)
   return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: planApproved } : stay
 })
 
-const approvePlan = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+const approvePlan = Effect.fnUntraced(function* (argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   if ((yield* dialog.live.state).mode !== "plan") {
     printLines(dialog, "Not in the mode plan: there is no plan to approve.", "")
     return stay
   }
-  const wanted = argument === "" ? yield* chooseMode(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"]) : parseMode(argument)
+  const wanted =
+    argument === ""
+      ? yield* chooseMode(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"])
+      : parseMode(argument)
   if (wanted === undefined || wanted === "plan") {
     if (argument !== "") reportUnknownMode(dialog, "approve")
     return stay
@@ -87,8 +104,10 @@ const approvePlan = Effect.fnUntraced(function*(argument: string, dialog: Dialog
   return yield* carryOut(dialog, wanted)
 })
 
-const makeModeWords = (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] => () =>
-  Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
+const makeModeWords =
+  (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] =>
+  () =>
+    Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
 
 export const commands: ReadonlyArray<DialogCommand> = [
   {
@@ -98,5 +117,11 @@ export const commands: ReadonlyArray<DialogCommand> = [
     words: makeModeWords(PermissionMode.all),
     run: (argument, dialog) => Effect.as(runModeCommand(argument, dialog), stay)
   },
-  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", words: makeModeWords(["ask", "edits", "auto", "yolo"]), run: approvePlan }
+  {
+    name: "approve",
+    usage: "[MODE]",
+    help: "Approve the plan of the mode plan, and go on in another mode",
+    words: makeModeWords(["ask", "edits", "auto", "yolo"]),
+    run: approvePlan
+  }
 ]

@@ -1,11 +1,12 @@
 /**
- * Tells a user who looks elsewhere: a bell or a notification of the terminal when a long turn ends or a question waits, and a window
- * title that says what the session is at.
+ * Tells a user who looks elsewhere: a bell or a notification of the terminal when a long turn ends or a question waits,
+ * and a window title that says what the session is at.
  *
  * **Details**
  *
- * Sequences are OSC 9 (iTerm2, WezTerm, ConEmu, Windows Terminal, …) and OSC 777 (rxvt, foot, VTE); a terminal that does not know
- * them shows nothing. The title that was there before is put on the terminal's own stack and taken back at the end.
+ * Sequences are OSC 9 (iTerm2, WezTerm, ConEmu, Windows Terminal, …) and OSC 777 (rxvt, foot, VTE); a terminal that
+ * does not know them shows nothing. The title that was there before is put on the terminal's own stack and taken back
+ * at the end.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -41,7 +42,8 @@ const restoreTitle = "\u001b[23;0t"
 const longest = 120
 
 /** A text that ends no sequence and begins none. */
-const toPlainText = (text: string): string => Width.cut(SafeText.toLine(Redaction.redactText(SafeText.toPlainText(text))).replaceAll(";", ","), longest)
+const toPlainText = (text: string): string =>
+  Width.cut(SafeText.toLine(Redaction.redactText(SafeText.toPlainText(text))).replaceAll(";", ","), longest)
 
 /** Sequence of a notification. */
 export const makeSequence = (method: Method, text: string): string => {
@@ -67,7 +69,7 @@ const formatQuestion = (question: OpenQuestion): string | undefined => {
 }
 
 /** Notifies for as long as the scope lives; `write` is that of the terminal. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { after, method, title }: NotifyOptions,
   write: (text: string) => void
 ): Effect.fn.Return<Notifications, never, Scope.Scope> {
@@ -83,7 +85,10 @@ export const make = Effect.fnUntraced(function*(
   }
 
   if (title !== undefined) {
-    yield* Effect.acquireRelease(Effect.sync(() => write(saveTitle)), () => Effect.sync(() => write(restoreTitle)))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => write(saveTitle)),
+      () => Effect.sync(() => write(restoreTitle))
+    )
     setTitle("")
   }
 
@@ -94,7 +99,8 @@ export const make = Effect.fnUntraced(function*(
       notify(text)
     }
   })
-  if (method !== "off") yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(1)), overdue)))
+  if (method !== "off")
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(1)), overdue)))
 
   return {
     follow: (event, now) => {
@@ -116,7 +122,11 @@ export const make = Effect.fnUntraced(function*(
           setTitle("")
           const { exit, turn } = event
           if (now - turn.startedAt >= patience && !turn.isStopping) {
-            notify(exit._tag === "Success" ? exit.value.text.trim().split("\n", 1)[0] || "The turn is done." : "The turn failed.")
+            notify(
+              exit._tag === "Success"
+                ? exit.value.text.trim().split("\n", 1)[0] || "The turn is done."
+                : "The turn failed."
+            )
           }
           return
         }

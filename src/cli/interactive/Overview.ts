@@ -15,11 +15,7 @@ import * as Width from "../render/Width.ts"
 import type { About } from "./Dialog.ts"
 
 /** The lines that a session begins with. */
-export const renderBanner = (
-  about: About,
-  id: string,
-  { paint }: { readonly paint: Paint }
-): ReadonlyArray<string> => {
+export const renderBanner = (about: About, id: string, { paint }: { readonly paint: Paint }): ReadonlyArray<string> => {
   const title = `hermes ${about.version}`
   return [
     `${paint.text(title, "bold")} ${paint.text(SafeText.toLine(`· ${about.model} by ${about.provider}`), "dim")}`,
@@ -37,13 +33,21 @@ export const formatAgo = (millis: number): string => {
   return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`
 }
 
-const toRouteRow = (route: RouteStatus, index: number): readonly [string, string] =>
-  [index === 0 ? "Route" : `Fallback ${index}`, SafeText.toLine(RouteText.formatRoute(route))]
+const toRouteRow = (route: RouteStatus, index: number): readonly [string, string] => [
+  index === 0 ? "Route" : `Fallback ${index}`,
+  SafeText.toLine(RouteText.formatRoute(route))
+]
 
 /** Lines of `/status`; of routes where there is more than one, or more than one key. */
 export const renderStatus = (
   about: About,
-  current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined; readonly tokens: number },
+  current: {
+    readonly id: string
+    readonly cwd: string
+    readonly prompts: number
+    readonly title: string | undefined
+    readonly tokens: number
+  },
   known: Session | undefined,
   duration: number,
   verbosity: string,
@@ -57,9 +61,10 @@ export const renderStatus = (
     ["Directory", SafeText.toLine(current.cwd)],
     [
       "Messages",
-      `${formatQuantity(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${
-        formatQuantity(known?.toolCallCount ?? 0, "tool call")
-      }`
+      `${formatQuantity(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${formatQuantity(
+        known?.toolCallCount ?? 0,
+        "tool call"
+      )}`
     ],
     ["Tokens", abbreviateCount(current.tokens)],
     ["Time", ToolText.formatDuration(duration)],
@@ -114,11 +119,13 @@ const looks: Readonly<Record<ContextPart["kind"], readonly [string, Attribute]>>
   other: ["O", "dim"]
 }
 
-const formatPercent = (part: number, whole: number): string => `${(part / whole * 100).toFixed(1)}%`
+const formatPercent = (part: number, whole: number): string => `${((part / whole) * 100).toFixed(1)}%`
 
 /** The fill in one line. */
 export const formatContext = ({ tokens, window }: ContextFill): string =>
-  window === undefined ? `about ${abbreviateCount(tokens)} tokens; the model's window is unknown` : `about ${abbreviateCount(tokens)} of ${abbreviateCount(window)} tokens (${formatPercent(tokens, window)})`
+  window === undefined
+    ? `about ${abbreviateCount(tokens)} tokens; the model's window is unknown`
+    : `about ${abbreviateCount(tokens)} of ${abbreviateCount(window)} tokens (${formatPercent(tokens, window)})`
 
 const cells = { rows: 5, columns: 20 }
 
@@ -128,13 +135,18 @@ const renderGrid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray
   const count = cells.rows * cells.columns
   const signs: Array<string> = []
   for (const kind of ["system", "tools", "user", "agent", "results", "other"] as const) {
-    const tokens = parts.reduce((sum, part) => part.kind === kind ? sum + part.tokens : sum, 0)
+    const tokens = parts.reduce((sum, part) => (part.kind === kind ? sum + part.tokens : sum), 0)
     const [sign, color] = looks[kind]
-    const filled = tokens === 0 ? 0 : Math.max(1, Math.round(tokens / window * count))
+    const filled = tokens === 0 ? 0 : Math.max(1, Math.round((tokens / window) * count))
     for (let index = 0; index < filled && signs.length < count; index++) signs.push(paint.text(sign, color))
   }
   while (signs.length < count) signs.push(paint.text("·", "dim"))
-  return [...Array.from({ length: cells.rows }, (_, row) => signs.slice(row * cells.columns, (row + 1) * cells.columns).join(" ")), ""]
+  return [
+    ...Array.from({ length: cells.rows }, (_, row) =>
+      signs.slice(row * cells.columns, (row + 1) * cells.columns).join(" ")
+    ),
+    ""
+  ]
 }
 
 /** The lines of `/context`. */
@@ -145,9 +157,21 @@ export const renderContext = (fill: ContextFill, paint: Paint): ReadonlyArray<st
     "",
     ...renderGrid(fill, paint),
     ...renderPairs([
-      ...parts.map(({ kind, name, tokens: own }) =>
-        [`${looks[kind][0]} ${name}`, `${abbreviateCount(own).padStart(7)}  ${formatPercent(own, window ?? Math.max(1, tokens))}`] as const),
-      ...(window === undefined ? [] : [["· Free", `${abbreviateCount(Math.max(0, window - tokens)).padStart(7)}  ${formatPercent(Math.max(0, window - tokens), window)}`] as const])
+      ...parts.map(
+        ({ kind, name, tokens: own }) =>
+          [
+            `${looks[kind][0]} ${name}`,
+            `${abbreviateCount(own).padStart(7)}  ${formatPercent(own, window ?? Math.max(1, tokens))}`
+          ] as const
+      ),
+      ...(window === undefined
+        ? []
+        : [
+            [
+              "· Free",
+              `${abbreviateCount(Math.max(0, window - tokens)).padStart(7)}  ${formatPercent(Math.max(0, window - tokens), window)}`
+            ] as const
+          ])
     ])
   ]
 }

@@ -1,6 +1,6 @@
 /**
- * Pasted texts of many lines, folded to a mark in the line that is typed: `[paste #1, 200 lines]`. The text takes the mark's place when
- * the line is sent. A mark that is changed is a text like any other. Pure.
+ * Pasted texts of many lines, folded to a mark in the line that is typed: `[paste #1, 200 lines]`. The text takes the
+ * mark's place when the line is sent. A mark that is changed is a text like any other. Pure.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -15,7 +15,10 @@ const formatMark = (pastes: ReadonlyArray<string>, index: number): string =>
   `[paste #${index + 1}, ${(pastes[index] ?? "").split("\n").length} lines]`
 
 /** The text that stands in the line for a paste, and the pastes with it. */
-export const fold = (pastes: ReadonlyArray<string>, text: string): { readonly text: string; readonly pastes: ReadonlyArray<string> } => {
+export const fold = (
+  pastes: ReadonlyArray<string>,
+  text: string
+): { readonly text: string; readonly pastes: ReadonlyArray<string> } => {
   if (text.split("\n", mostLines + 1).length <= mostLines) return { text, pastes }
   const all = [...pastes, text]
   return { text: formatMark(all, all.length - 1), pastes: all }
@@ -28,8 +31,14 @@ export const expand = (line: string, pastes: ReadonlyArray<string>): string => {
 }
 
 /** Length of the mark that ends before an offset, or begins at it; 0 where there is none. */
-export const measureMark = (line: string, offset: number, side: "before" | "after", pastes: ReadonlyArray<string>): number => {
-  const found = pastes.map((_, index) => formatMark(pastes, index)).find((mark) =>
-    side === "before" ? line.slice(0, offset).endsWith(mark) : line.startsWith(mark, offset))
+export const measureMark = (
+  line: string,
+  offset: number,
+  side: "before" | "after",
+  pastes: ReadonlyArray<string>
+): number => {
+  const found = pastes
+    .map((_, index) => formatMark(pastes, index))
+    .find((mark) => (side === "before" ? line.slice(0, offset).endsWith(mark) : line.startsWith(mark, offset)))
   return found?.length ?? 0
 }

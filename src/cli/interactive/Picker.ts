@@ -1,6 +1,7 @@
 /**
- * A list to choose from, with fuzzy search: below the line that is typed, or in place of it. Up and down go through it, Enter and
- * Tab take what is marked, Esc takes nothing. Where a list takes words of the user's own, they are what fits none of its rows.
+ * A list to choose from, with fuzzy search: below the line that is typed, or in place of it. Up and down go through it,
+ * Enter and Tab take what is marked, Esc takes nothing. Where a list takes words of the user's own, they are what fits
+ * none of its rows.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -28,21 +29,45 @@ interface PickerOptions<A> {
 /** Choices that are ranked. */
 const mostRanked = 200
 
-const rankChoices = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string): ReadonlyArray<PromptLine.Choice<A>> =>
+const rankChoices = <A>(
+  choices: ReadonlyArray<PromptLine.Choice<A>>,
+  query: string
+): ReadonlyArray<PromptLine.Choice<A>> =>
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
 /** Lets the user choose; undefined where nothing was chosen. */
-export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.", ofWords, title }: PickerOptions<A>): Effect.fn.Return<A | undefined> {
+export const choose = Effect.fnUntraced(function* <A>(
+  dialog: Dialog,
+  {
+    choices,
+    nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.",
+    ofWords,
+    title
+  }: PickerOptions<A>
+): Effect.fn.Return<A | undefined> {
   const { screen } = dialog
   const { asidePaint } = screen
   let query = Editor.empty
   let selected = 0
   const listMatches = (): ReadonlyArray<PromptLine.Choice<A>> => rankChoices(choices, query.text)
-  const show = Effect.sync(() => screen.live((size) => {
-    const rows = listMatches()
-    const listed = rows.length === 0 ? [asidePaint.text(Width.cut(`  ${nothing}`, size.columns - 1), "dim")] : PromptLine.renderRows(rows, selected, size, asidePaint)
-    return Editor.render(query, { prompt: PromptLine.renderMark(asidePaint), indent: 2, below: [...listed, formatHint(title, size.columns, asidePaint)] }, size)
-  }))
+  const show = Effect.sync(() =>
+    screen.live((size) => {
+      const rows = listMatches()
+      const listed =
+        rows.length === 0
+          ? [asidePaint.text(Width.cut(`  ${nothing}`, size.columns - 1), "dim")]
+          : PromptLine.renderRows(rows, selected, size, asidePaint)
+      return Editor.render(
+        query,
+        {
+          prompt: PromptLine.renderMark(asidePaint),
+          indent: 2,
+          below: [...listed, formatHint(title, size.columns, asidePaint)]
+        },
+        size
+      )
+    })
+  )
 
   const pressKey = (key: Key) =>
     Effect.sync((): { readonly chosen: A | undefined } | undefined => {
@@ -55,10 +80,10 @@ export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, 
         const row = rows[selected]
         if (row !== undefined) return { chosen: row.value }
         return ofWords === undefined || words === "" ? undefined : { chosen: ofWords(words) }
-      }
-      else {
+      } else {
         const { action, state } = Editor.apply(query, key, [])
-        if (action._tag === "Escape" || action._tag === "Interrupt" || action._tag === "Leave") return { chosen: undefined }
+        if (action._tag === "Escape" || action._tag === "Interrupt" || action._tag === "Leave")
+          return { chosen: undefined }
         if (state.text !== query.text) selected = 0
         query = state
       }
@@ -73,4 +98,7 @@ export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, 
 })
 
 const formatHint = (title: string, columns: number, paint: Paint): string =>
-  paint.text(Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter takes it · Esc goes back`, columns - 1), "dim")
+  paint.text(
+    Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter takes it · Esc goes back`, columns - 1),
+    "dim"
+  )

@@ -44,10 +44,24 @@ export type PromptResult =
 export const renderMark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
 /** The lines of what is being typed, with others under them. */
-export const makeView = (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View => (size) => {
-  const { editor, screen: { asidePaint }, statusLine } = dialog
-  return Editor.render(editor, { prompt: renderMark(asidePaint), indent: 2, below: [...below, ...StatusLine.renderLines(statusLine, size.columns, asidePaint)] }, size)
-}
+export const makeView =
+  (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View =>
+  (size) => {
+    const {
+      editor,
+      screen: { asidePaint },
+      statusLine
+    } = dialog
+    return Editor.render(
+      editor,
+      {
+        prompt: renderMark(asidePaint),
+        indent: 2,
+        below: [...below, ...StatusLine.renderLines(statusLine, size.columns, asidePaint)]
+      },
+      size
+    )
+  }
 
 /** Leaves what was sent on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => screen.put({ _tag: "User", text })
@@ -75,7 +89,12 @@ const mostRows = 8
 const widestLabel = 32
 
 /** The rows of a list around the one that is marked. */
-export const renderRows = (choices: ReadonlyArray<Choice<unknown>>, selected: number, size: Screen.Size, paint: Paint): ReadonlyArray<string> => {
+export const renderRows = (
+  choices: ReadonlyArray<Choice<unknown>>,
+  selected: number,
+  size: Screen.Size,
+  paint: Paint
+): ReadonlyArray<string> => {
   const most = Math.max(1, Math.min(mostRows, size.rows - 6))
   const first = Math.max(0, Math.min(selected - (most >> 1), choices.length - most))
   const room = Math.max(1, size.columns - 3)
@@ -100,8 +119,14 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
 }
 
 /** The line that was sent. */
-export const toLine = ({ pastes = [], text }: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<PromptResult, { readonly _tag: "Line" }> =>
-  ({ _tag: "Line", text: Pastes.expand(text, pastes), shown: text })
+export const toLine = ({
+  pastes = [],
+  text
+}: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<PromptResult, { readonly _tag: "Line" }> => ({
+  _tag: "Line",
+  text: Pastes.expand(text, pastes),
+  shown: text
+})
 
 /** Puts lines that were not sent before what is typed; long ones are folded as pastes are. */
 export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<string>): void => {
@@ -117,13 +142,23 @@ export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<str
 
 /** Says that a paste was not taken. */
 export const describeLargePaste = (paint: Paint, characters: number): string =>
-  paint.text(`The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`, "yellow")
+  paint.text(
+    `The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`,
+    "yellow"
+  )
 
 /** Lets the user's editor change what is typed; gives what is to be said about it. */
-const editInEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.State) => void): Effect.Effect<ReadonlyArray<string>> => {
-  const { editText, terminal: { lend } } = options
+const editInEditor = (
+  { editor, options, ...rest }: Dialog,
+  set: (state: Editor.State) => void
+): Effect.Effect<ReadonlyArray<string>> => {
+  const {
+    editText,
+    terminal: { lend }
+  } = options
   const { screen } = rest
-  if (editText === undefined || lend === undefined) return Effect.succeed([screen.asidePaint.text("No editor can be opened here.", "dim")])
+  if (editText === undefined || lend === undefined)
+    return Effect.succeed([screen.asidePaint.text("No editor can be opened here.", "dim")])
   screen.live(Screen.renderNothing)
   // An event that comes meanwhile does not throw away the text in the editor.
   return Effect.uninterruptible(lend(editText(Pastes.expand(editor.text, editor.pastes)))).pipe(
@@ -138,7 +173,7 @@ const editInEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.
 }
 
 /** Goes to the next mode; from `yolo` to the narrowest. */
-export const switchMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live">) {
+export const switchMode = Effect.fnUntraced(function* ({ live }: Pick<Dialog, "live">) {
   const { mode } = yield* live.state
   const { cycled } = PermissionMode
   const next = cycled[(cycled.findIndex((one) => one === mode) + 1) % cycled.length]
@@ -148,16 +183,21 @@ export const switchMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "li
 
 /** Shows the whole conversation until the user goes back. */
 export const showTranscript = (dialog: Dialog): Effect.Effect<void> =>
-  Effect.flatMap(Effect.promise(() => import("./TranscriptView.ts")), ({ show }) => show(dialog))
+  Effect.flatMap(
+    Effect.promise(() => import("./TranscriptView.ts")),
+    ({ show }) => show(dialog)
+  )
 
-/** Gives each key that is typed to `pressKey`, until it answers; `ended` is the answer when nobody can type any more. */
+/**
+ * Gives each key that is typed to `pressKey`, until it answers; `ended` is the answer when nobody can type any more.
+ */
 export const readKeys = <A, R>(
   { keyboard, screen }: Pick<Dialog, "keyboard" | "screen">,
   press: (key: Key) => Effect.Effect<A | undefined, never, R>,
   show: Effect.Effect<void>,
   ended: A
 ): Effect.Effect<A, never, R> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     let resized = false
     while (true) {
       const event = yield* keyboard.next
@@ -184,7 +224,11 @@ interface Popup {
 }
 
 /** Follows what is typed with a list: where it was put away, it comes back with another word. */
-const followPopup = (editor: Editor.State, before: Popup | undefined, hidden: string | undefined): Popup | undefined => {
+const followPopup = (
+  editor: Editor.State,
+  before: Popup | undefined,
+  hidden: string | undefined
+): Popup | undefined => {
   const token = editor.text === hidden ? undefined : Completions.findToken(editor)
   if (token === undefined) return undefined
   const isSame = before?.token.query === token.query && before.token.from === token.from
@@ -192,21 +236,31 @@ const followPopup = (editor: Editor.State, before: Popup | undefined, hidden: st
 }
 
 /** Reads a line. */
-export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptResult> {
+export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<PromptResult> {
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
   /** Time of the last Esc. */
   let escapedAt = -Infinity
   /** Words of the command whose argument is typed. */
-  let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = { command: undefined, list: [] }
+  let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = {
+    command: undefined,
+    list: []
+  }
   /** The line whose list was put away. */
   let hidden: string | undefined
   const listChoices = (): ReadonlyArray<Choice<Completions.Completion>> =>
-    popup === undefined ? [] : Completions.listCompletions(popup.token, { commands, files: files.files(), words: words.command === popup.token.name ? words.list : [] })
+    popup === undefined
+      ? []
+      : Completions.listCompletions(popup.token, {
+          commands,
+          files: files.files(),
+          words: words.command === popup.token.name ? words.list : []
+        })
   const showPrompt = (): void =>
     screen.live((size) =>
-      makeView(dialog, [...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size))
+      makeView(dialog, [...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size)
+    )
   showPrompt()
 
   const interrupt = Effect.map(Clock.currentTimeMillis, (now): PromptResult | undefined => {
@@ -261,24 +315,26 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     }
   }
 
-  const follow = Effect.gen(function*() {
+  const follow = Effect.gen(function* () {
     popup = followPopup(dialog.editor, popup, hidden)
     if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
     const name = popup?.token.name
     const found = name === undefined || name === words.command ? undefined : SlashCommands.find(commands, name)
     if (found?._tag === "Command") {
       words = { command: name, list: [] }
-      yield* Effect.forkChild(Effect.map(dialog.argumentWords(found.command), (list) => {
-        if (words.command === name) words = { command: name, list }
-        showPrompt()
-      }))
+      yield* Effect.forkChild(
+        Effect.map(dialog.argumentWords(found.command), (list) => {
+          if (words.command === name) words = { command: name, list }
+          showPrompt()
+        })
+      )
     }
     if (popup?.token.kind !== "file") return
     const { cwd = options.about.cwd } = (yield* live.state).session
     yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(showPrompt)))
   })
 
-  const editLine = Effect.fnUntraced(function*(key: Key): Effect.fn.Return<PromptResult | undefined> {
+  const editLine = Effect.fnUntraced(function* (key: Key): Effect.fn.Return<PromptResult | undefined> {
     below = []
     if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(switchMode(dialog), undefined)
     const listedKey = pressInPopup(key)
@@ -287,7 +343,8 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
     const { action, state } = vi?.applied ?? Editor.apply(dialog.editor, key, entries)
     dialog.vi = vi?.vi
-    if (vi?.vi.mode === "normal") below = [screen.asidePaint.text(`  normal${vi.vi.keys === "" ? "" : ` ${vi.vi.keys}`}`, "muted")]
+    if (vi?.vi.mode === "normal")
+      below = [screen.asidePaint.text(`  normal${vi.vi.keys === "" ? "" : ` ${vi.vi.keys}`}`, "muted")]
     dialog.editor = state
     switch (action._tag) {
       case "Submit":

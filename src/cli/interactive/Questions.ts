@@ -2,8 +2,9 @@
  * Questions that a tool puts to the user while the agent works, one after the other.
  *
  * A question is a block of the session, whole, however long it is; its choices are below until it is answered.
- * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was being
- * typed when the question came is there again afterwards. A question whose run is stopped needs no answer any more.
+ * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was
+ * being typed when the question came is there again afterwards. A question whose run is stopped needs no answer any
+ * more.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -34,17 +35,28 @@ export interface Pending {
 }
 
 /** A question as it is shown from now on. */
-const makePending = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
+const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
   const secrets = yield* Secrets
   const shownAt = yield* Clock.currentTimeMillis
   if (open._tag === "Clarification") {
     const toAnswer = (answers: ReadonlyArray<string>): Answer => ({ _tag: "Clarification", answers })
-    return { id: open.id, shown: open.question, hint: formatHint(open.question), shownAt, editor: Editor.empty, answerOf: toAnswer }
+    return {
+      id: open.id,
+      shown: open.question,
+      hint: formatHint(open.question),
+      shownAt,
+      editor: Editor.empty,
+      answerOf: toAnswer
+    }
   }
   const { choices, question, read } = ApprovalQuestion.toApprovalText(open.question)
   return {
     id: open.id,
-    shown: { question: redactText(question, secrets), choices: choices.map((choice) => redactText(choice, secrets)), multiple: false },
+    shown: {
+      question: redactText(question, secrets),
+      choices: choices.map((choice) => redactText(choice, secrets)),
+      multiple: false
+    },
     hint: `${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
     shownAt,
     editor: Editor.empty,
@@ -53,8 +65,9 @@ const makePending = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effe
 })
 
 /** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
-export const followQuestion = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: HostEvent) {
-  if (event._tag === "QuestionAsked" && event.question._tag !== "Plan") dialog.questions = [...dialog.questions, event.question]
+export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog, event: HostEvent) {
+  if (event._tag === "QuestionAsked" && event.question._tag !== "Plan")
+    dialog.questions = [...dialog.questions, event.question]
   if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
   const [first] = dialog.questions
   if (first?.id === dialog.asked?.id) return
@@ -64,11 +77,13 @@ export const followQuestion = Effect.fnUntraced(function*(dialog: Dialog.Dialog,
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
   dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
   // Choices are live lines, which are not shown where nothing is drawn.
-  if (dialog.options.terminal.isLinear) for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint)) Dialog.showNote(dialog, line)
+  if (dialog.options.terminal.isLinear)
+    for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint))
+      Dialog.showNote(dialog, line)
 })
 
 /** Numbers of choices, as a hint names them: `1–4`. */
-const formatNumbers = (count: number): string => count === 1 ? "1" : `1–${count}`
+const formatNumbers = (count: number): string => (count === 1 ? "1" : `1–${count}`)
 
 const formatHint = ({ choices, multiple }: Question): string =>
   choices.length === 0
@@ -86,16 +101,25 @@ export const readAnswer = ({ choices, multiple }: Question, line: string): Reado
 }
 
 /** Each line of a text behind a mark, broken where it must be. */
-const prefixLines = (mark: string, indent: number, text: string, columns: number, paint: Paint): ReadonlyArray<string> => {
+const prefixLines = (
+  mark: string,
+  indent: number,
+  text: string,
+  columns: number,
+  paint: Paint
+): ReadonlyArray<string> => {
   const room = Math.max(20, columns - indent - 1)
-  const lines = SafeText.sanitise(text).trim().split("\n").flatMap((line) =>
-    Wrap.wrapLines([{ text: line, style: plainStyle }], room, paint))
+  const lines = SafeText.sanitise(text)
+    .trim()
+    .split("\n")
+    .flatMap((line) => Wrap.wrapLines([{ text: line, style: plainStyle }], room, paint))
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
 
 /** Returns the choices of a question and the hint below them. */
 export const renderChoices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
   ...shown.choices.flatMap((choice, index) =>
-    prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)),
+    prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)
+  ),
   paint.text(`  ${hint}`, "dim")
 ]

@@ -59,8 +59,11 @@ const cutText = (text: string, chars: number): string => {
 
 /** Lines of at most so many columns, and as many as are allowed. */
 const wrapLines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
-  const all = text.split("\n").map((line) => line.trimEnd()).filter((line) => line !== "").flatMap((line) =>
-    Wrap.wrapLines([{ text: line, style: { attributes: ["dim"] } }], columns, paint))
+  const all = text
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "")
+    .flatMap((line) => Wrap.wrapLines([{ text: line, style: { attributes: ["dim"] } }], columns, paint))
   return all.length > most ? [...all.slice(0, most - 1), `${all[most - 1] ?? ""}${paint.text(" …", "dim")}`] : all
 }
 
@@ -68,7 +71,7 @@ const wrapLines = (text: string, columns: number, most: number, paint: Paint): R
 const formatTools = (tools: ReadonlyArray<string>): string => {
   const counts = new Map<string, number>()
   for (const tool of tools) counts.set(tool, (counts.get(tool) ?? 0) + 1)
-  const names = Array.from(counts, ([name, count]) => count === 1 ? name : `${name} ×${count}`)
+  const names = Array.from(counts, ([name, count]) => (count === 1 ? name : `${name} ×${count}`))
   return `${formatQuantity(tools.length, "tool call")}: ${SafeText.toLine(names.join(", "))}`
 }
 
@@ -85,15 +88,26 @@ export const render = (
   const indentLines = (found: ReadonlyArray<string>): ReadonlyArray<string> => found.map((line) => `  ${line}`)
   const omitted = all.length - shown.length
   return [
-    ...omitted === 0 ? [] : [paint.text(`… ${formatQuantity(omitted, "earlier exchange")} not shown`, "dim"), ""],
+    ...(omitted === 0 ? [] : [paint.text(`… ${formatQuantity(omitted, "earlier exchange")} not shown`, "dim"), ""]),
     ...shown.flatMap(({ answer, tools, user }, index) => {
-      const [first = "", ...rest] = wrapLines(SafeText.sanitise(cutText(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
+      const [first = "", ...rest] = wrapLines(
+        SafeText.sanitise(cutText(user, bounds.userChars)),
+        room,
+        bounds.answerLines * 2,
+        paint
+      )
       return [
-        ...index === 0 ? [] : [""],
+        ...(index === 0 ? [] : [""]),
         `${paint.text("›", "cyan")} ${first}`,
         ...indentLines(rest),
-        ...tools.length === 0 ? [] : indentLines(Wrap.wrapLines([{ text: `┊ ${formatTools(tools)}`, style: { attributes: ["dim"] } }], room, paint)),
-        ...indentLines(wrapLines(SafeText.sanitise(cutText(answer, bounds.answerChars)), room, bounds.answerLines, paint))
+        ...(tools.length === 0
+          ? []
+          : indentLines(
+              Wrap.wrapLines([{ text: `┊ ${formatTools(tools)}`, style: { attributes: ["dim"] } }], room, paint)
+            )),
+        ...indentLines(
+          wrapLines(SafeText.sanitise(cutText(answer, bounds.answerChars)), room, bounds.answerLines, paint)
+        )
       ]
     })
   ]

@@ -13,7 +13,7 @@ import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 
 /** Goes to the session that a reference means, and tells what was said in it. */
-export const resume = Effect.fnUntraced(function*(
+export const resume = Effect.fnUntraced(function* (
   dialog: Dialog,
   reference: string
 ): Effect.fn.Return<void, SessionBusy | SessionNotFound | SessionStoreError> {
@@ -22,31 +22,37 @@ export const resume = Effect.fnUntraced(function*(
   const { messages, session } = yield* live.resume(reference, folder)
   const other = folder === undefined ? undefined : yield* findOtherFolder(folder, session)
   const { columns } = screen.size()
-  const recap = options.display.resumeDisplay === "full"
-    ? Recap.render(messages, Recap.resumed, columns, screen.asidePaint)
-    : []
+  const recap =
+    options.display.resumeDisplay === "full" ? Recap.render(messages, Recap.resumed, columns, screen.asidePaint) : []
   const when = Overview.formatAgo((yield* Clock.currentTimeMillis) - (session.endedAt ?? session.startedAt))
   Dialogs.printLines(
     dialog,
     screen.asidePaint.text(Overview.formatResumeLine(session, Recap.toExchanges(messages).length, when), "bold"),
-    ...other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")],
-    ...recap.length === 0 ? [] : ["", ...recap],
+    ...(other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")]),
+    ...(recap.length === 0 ? [] : ["", ...recap]),
     ""
   )
 })
 
 /** The end of the last session: what there is of it, and that it is given up. */
-export const leave = Effect.fnUntraced(function*(dialog: Dialog) {
+export const leave = Effect.fnUntraced(function* (dialog: Dialog) {
   const { live } = dialog
   // No message of the queue begins a turn any more.
   yield* live.hold
   yield* live.interrupt
   const session = yield* Effect.catch(live.known, (error) =>
-    Effect.as(Effect.sync(() => Dialogs.printError(dialog, error)), undefined))
+    Effect.as(
+      Effect.sync(() => Dialogs.printError(dialog, error)),
+      undefined
+    )
+  )
   const now = yield* Clock.currentTimeMillis
   if (session !== undefined) {
     const { prompts, since } = (yield* live.state).session
-    Dialogs.printLines(dialog, ...Overview.renderFarewell(session, prompts, now - since, Dialogs.formatResumeCommand(session.id)))
+    Dialogs.printLines(
+      dialog,
+      ...Overview.renderFarewell(session, prompts, now - since, Dialogs.formatResumeCommand(session.id))
+    )
   }
   yield* live.close
 }, Effect.scoped)

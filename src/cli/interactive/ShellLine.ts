@@ -1,9 +1,9 @@
 /**
  * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
  *
- * It gets no input. Its output goes along with the next message, so that "what does this mean?" has an answer; behind `!!` it does
- * not. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It needs no
- * approval, as the user typed it; what nothing can allow does not run here either.
+ * It gets no input. Its output goes along with the next message, so that "what does this mean?" has an answer; behind
+ * `!!` it does not. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It
+ * needs no approval, as the user typed it; what nothing can allow does not run here either.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -34,7 +34,10 @@ const mostCommands = 10
 /** A command with its output, for the model. */
 const formatSharedText = (command: string, output: string, ending: string): string => {
   const half = mostShared / 2
-  const shown = output.length <= mostShared ? output : `${output.slice(0, half)}\n… ${output.length - mostShared} characters left out …\n${output.slice(-half)}`
+  const shown =
+    output.length <= mostShared
+      ? output
+      : `${output.slice(0, half)}\n… ${output.length - mostShared} characters left out …\n${output.slice(-half)}`
   return `<user_shell command=${JSON.stringify(command)} ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
 }
 
@@ -48,7 +51,10 @@ export const withShared = (dialog: Dialog, prompt: RunInput["prompt"]): RunInput
 }
 
 /** Runs a line with its marks. Gives the exit code with which the program is left, if it is. */
-export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Effect.fn.Return<number | undefined, never, SessionServices> {
+export const run = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  line: string
+): Effect.fn.Return<number | undefined, never, SessionServices> {
   const { screen } = dialog
   const isShared = !line.startsWith("!!")
   const command = line.replace(/^!+/, "").trim()
@@ -56,7 +62,11 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
   const { floor } = Danger.judge(command)
   if (floor !== undefined) {
     const { asidePaint } = screen
-    Dialogs.printLines(dialog, asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"), "")
+    Dialogs.printLines(
+      dialog,
+      asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"),
+      ""
+    )
     return undefined
   }
   const shell = yield* Shell.make
@@ -73,21 +83,25 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
   const showPiece = (text: string): void => printOutput(harmless.push(hidden.push(text)))
   const startedAt = yield* Clock.currentTimeMillis
   const worked = yield* BusyPrompt.runWork(dialog, {
-    run: Effect.scoped(Effect.flatMap(
-      shell.start({
-        command,
-        cwd,
-        stdin: "ignore",
-        onOutput: (chunks) =>
-          Effect.sync(() => {
-            for (const chunk of chunks) showPiece(decoder.decode(chunk, { stream: true }))
-          })
-      }),
-      ({ exit }) => exit
-    )).pipe(Effect.provideService(ProcessEnvironment, environment)),
+    run: Effect.scoped(
+      Effect.flatMap(
+        shell.start({
+          command,
+          cwd,
+          stdin: "ignore",
+          onOutput: (chunks) =>
+            Effect.sync(() => {
+              for (const chunk of chunks) showPiece(decoder.decode(chunk, { stream: true }))
+            })
+        }),
+        ({ exit }) => exit
+      )
+    ).pipe(Effect.provideService(ProcessEnvironment, environment)),
     stop: Effect.succeed(false),
     view: (_, now) =>
-      now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${formatElapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
+      now - startedAt < 1000
+        ? []
+        : [screen.asidePaint.text(`┊ running · ${formatElapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })
   showPiece(decoder.decode())
   printOutput(harmless.push(hidden.end()) + harmless.end())
@@ -103,6 +117,13 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
   const code = Exit.isSuccess(worked.exit) ? worked.exit.value.code : undefined
   const told = code === undefined ? "stopped" : `exit ${code}`
   if (isShared) dialog.shared = [...dialog.shared, formatSharedText(command, output, told)].slice(-mostCommands)
-  Dialogs.printLines(dialog, screen.asidePaint.text(isShared ? `${told} · goes along with your next message (!! keeps it out)` : told, code === 0 ? "muted" : "warning"), "")
+  Dialogs.printLines(
+    dialog,
+    screen.asidePaint.text(
+      isShared ? `${told} · goes along with your next message (!! keeps it out)` : told,
+      code === 0 ? "muted" : "warning"
+    ),
+    ""
+  )
   return undefined
 })

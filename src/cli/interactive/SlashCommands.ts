@@ -1,8 +1,8 @@
 /**
  * Commands of a session: lines that begin with a slash. They are data, so that plugins can bring some.
  *
- * A command is found by its name or one of its other names, in any case, or by the beginning of exactly one command. Of two
- * commands with one name the first in the list is meant.
+ * A command is found by its name or one of its other names, in any case, or by the beginning of exactly one command. Of
+ * two commands with one name the first in the list is meant.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -42,7 +42,9 @@ export interface Command<in Session, out R = never> {
   readonly words?: ((session: Session) => Effect.Effect<ReadonlyArray<ArgumentWord>, never, R>) | undefined
   readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
   /** Behaviour during a turn; without it the command waits for the end of the turn. */
-  readonly meanwhile?: ((argument: string, session: Session, work: RunningWork) => Effect.Effect<void, never, R>) | undefined
+  readonly meanwhile?:
+    | ((argument: string, session: Session, work: RunningWork) => Effect.Effect<void, never, R>)
+    | undefined
 }
 
 /** Operations of a command on the running work. */
@@ -70,7 +72,8 @@ export const find = <C extends CommandNames>(commands: ReadonlyArray<C>, typed: 
   const name = typed.toLowerCase()
   const exact = commands.find((command) => listNames(command).some((other) => other.toLowerCase() === name))
   if (exact !== undefined) return { _tag: "Command", command: exact }
-  const begun = name === "" ? [] : commands.filter((command) => listNames(command).some((other) => other.startsWith(name)))
+  const begun =
+    name === "" ? [] : commands.filter((command) => listNames(command).some((other) => other.startsWith(name)))
   const [only] = begun
   if (only !== undefined && begun.length === 1) return { _tag: "Command", command: only }
   return begun.length > 1
@@ -91,7 +94,10 @@ export const complete = (
 ): { readonly line: string; readonly names: ReadonlyArray<string> } => {
   const typed = /^\/([\w?-]*)$/.exec(line)?.[1]?.toLowerCase()
   if (typed === undefined) return { line, names: [] }
-  const names = commands.flatMap(listNames).filter((name) => name.startsWith(typed)).toSorted()
+  const names = commands
+    .flatMap(listNames)
+    .filter((name) => name.startsWith(typed))
+    .toSorted()
   const [first] = names
   if (first === undefined) return { line, names: [] }
   if (names.length === 1) return { line: `/${first} `, names: [] }

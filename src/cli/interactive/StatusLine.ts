@@ -1,6 +1,6 @@
 /**
- * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background work, waiting
- * questions. Where there is no room for all of it, what matters least is left out first.
+ * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background
+ * work, waiting questions. Where there is no room for all of it, what matters least is left out first.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -32,27 +32,41 @@ const nearlyFull = 0.8
 
 const separator = " · "
 
-const makeContextSegments = ({ contextTokens, window }: StatusFacts, compactAt: number | undefined): ReadonlyArray<Segment> => {
+const makeContextSegments = (
+  { contextTokens, window }: StatusFacts,
+  compactAt: number | undefined
+): ReadonlyArray<Segment> => {
   if (contextTokens === undefined) return []
   if (window === undefined) return [{ text: `${abbreviateCount(contextTokens)} context`, rank: 8, look: "dim" }]
   const isFull = contextTokens >= window * (compactAt ?? 1) * nearlyFull
-  const percent = `${Math.round(contextTokens / window * 100)}%`
+  const percent = `${Math.round((contextTokens / window) * 100)}%`
   return [
     { text: `${percent} of ${abbreviateCount(window).replace(".0", "")}`, rank: 8, look: isFull ? "yellow" : "dim" },
-    ...compactAt === undefined ? [] : [{ text: `compacts at ${Math.round(compactAt * 100)}%`, rank: 2, look: "dim" } satisfies Segment]
+    ...(compactAt === undefined
+      ? []
+      : [{ text: `compacts at ${Math.round(compactAt * 100)}%`, rank: 2, look: "dim" } satisfies Segment])
   ]
 }
 
 const makeFolderSegments = ({ branch, cwd }: StatusFacts, home: string | undefined): ReadonlyArray<Segment> => [
-  ...branch === undefined ? [] : [{ text: SafeText.toLine(branch), rank: 3, look: "dim" } satisfies Segment],
-  ...cwd === undefined ? [] : [{
-    text: SafeText.toLine(home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd),
-    rank: 1,
-    look: "dim"
-  } satisfies Segment]
+  ...(branch === undefined ? [] : [{ text: SafeText.toLine(branch), rank: 3, look: "dim" } satisfies Segment]),
+  ...(cwd === undefined
+    ? []
+    : [
+        {
+          text: SafeText.toLine(
+            home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd
+          ),
+          rank: 1,
+          look: "dim"
+        } satisfies Segment
+      ])
 ]
 
-const makeSegments = (facts: StatusFacts, { compactAt, home }: Pick<StatusLine, "compactAt" | "home">): ReadonlyArray<Segment> => {
+const makeSegments = (
+  facts: StatusFacts,
+  { compactAt, home }: Pick<StatusLine, "compactAt" | "home">
+): ReadonlyArray<Segment> => {
   const { background, cost, effort, mode, model, questions, tokens } = facts
   const price = Cost.formatTotal(cost)
   const makeSegment = (rank: number, text: string | undefined, look: Attribute = "dim"): ReadonlyArray<Segment> =>
@@ -74,7 +88,8 @@ const makeSegments = (facts: StatusFacts, { compactAt, home }: Pick<StatusLine, 
 export const renderLines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
   if (line === undefined) return []
   let segments = makeSegments(line.status.facts(), line)
-  const measureWidth = (): number => segments.reduce((sum, { text }) => sum + Width.measure(text), 0) + separator.length * (segments.length - 1)
+  const measureWidth = (): number =>
+    segments.reduce((sum, { text }) => sum + Width.measure(text), 0) + separator.length * (segments.length - 1)
   while (segments.length > 1 && measureWidth() > columns - 3) {
     const least = Math.min(...segments.map(({ rank }) => rank))
     const last = segments.findLastIndex(({ rank }) => rank === least)

@@ -1,9 +1,9 @@
 /**
- * The port to the terminal that a session talks through, and the keys that are typed there, one by one, whatever the session
- * is doing.
+ * The port to the terminal that a session talks through, and the keys that are typed there, one by one, whatever the
+ * session is doing.
  *
- * Input is what the terminal sends, undecoded, in pieces of any cut; the queue ends when nobody can type any more. As long as
- * the session has the terminal, it gets every key: nothing is echoed, and no key is a signal.
+ * Input is what the terminal sends, undecoded, in pieces of any cut; the queue ends when nobody can type any more. As
+ * long as the session has the terminal, it gets every key: nothing is echoed, and no key is a signal.
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -60,7 +60,7 @@ export const makeKeyboard = ({ events }: Pick<Terminal, "events">, told?: (repor
       : Queue.take(events)
     return Effect.flatMap(arrived, (event): Effect.Effect<Event, Cause.Done> => {
       if (event !== undefined && event._tag !== "Input") return Effect.succeed(event)
-      keys.push(...event === undefined ? decoder.flush() : decoder.push(event.text))
+      keys.push(...(event === undefined ? decoder.flush() : decoder.push(event.text)))
       return next
     })
   })

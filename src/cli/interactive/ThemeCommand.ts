@@ -1,6 +1,6 @@
 /**
- * The theme of a session: as the settings say, as the terminal's background wants it, and `/theme`, which chooses another one for the
- * session or for good.
+ * The theme of a session: as the settings say, as the terminal's background wants it, and `/theme`, which chooses
+ * another one for the session or for good.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -35,7 +35,10 @@ export interface ThemeChoice {
 }
 
 /** Makes the choice; `current` is changed by it. */
-export const make = ({ background: initial, settings }: Pick<ThemeOptions, "background" | "settings">, current: Theme.CurrentTheme): ThemeChoice => {
+export const make = (
+  { background: initial, settings }: Pick<ThemeOptions, "background" | "settings">,
+  current: Theme.CurrentTheme
+): ThemeChoice => {
   let background = initial
   let name = "auto"
   const chooseTheme = (wanted: string): boolean => {
@@ -48,7 +51,10 @@ export const make = ({ background: initial, settings }: Pick<ThemeOptions, "back
   // A name that nothing has is a warning of the settings.
   if (!chooseTheme(settings.theme)) chooseTheme("auto")
   return {
-    names: [...Theme.builtin, ...Object.keys(settings.themes).filter((one) => !Theme.builtin.some((builtin) => builtin === one))],
+    names: [
+      ...Theme.builtin,
+      ...Object.keys(settings.themes).filter((one) => !Theme.builtin.some((builtin) => builtin === one))
+    ],
     name: () => name,
     choose: chooseTheme,
     report: (text) => {
@@ -69,17 +75,27 @@ const details: Readonly<Record<string, string>> = {
 
 const always = /^(\S+)(?:\s+(always))?$/
 
-const runThemeCommand = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const runThemeCommand = Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
   const { themes, options } = dialog
   if (themes === undefined) return printLines(dialog, "This terminal shows no colours.", "")
-  const applyTheme = Effect.fnUntraced(function*(name: string, isKept: boolean) {
+  const applyTheme = Effect.fnUntraced(function* (name: string, isKept: boolean) {
     if (!themes.choose(name)) {
       const near = findClosest(name, themes.names, 3)
-      return printLines(dialog, SafeText.toLine(`No theme "${name}". ${near.length === 0 ? `There are ${themes.names.join(", ")}.` : `Did you mean ${joinAlternatives(near)}?`}`), "")
+      return printLines(
+        dialog,
+        SafeText.toLine(
+          `No theme "${name}". ${near.length === 0 ? `There are ${themes.names.join(", ")}.` : `Did you mean ${joinAlternatives(near)}?`}`
+        ),
+        ""
+      )
     }
     dialog.screen.repaint()
     const where = isKept && options.theme !== undefined ? yield* options.theme.save(name) : undefined
-    printLines(dialog, `Theme: ${SafeText.toLine(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.toLine(where)}`}.`, "")
+    printLines(
+      dialog,
+      `Theme: ${SafeText.toLine(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.toLine(where)}`}.`,
+      ""
+    )
   })
   if (argument !== "") {
     const [, name = argument, kept] = always.exec(argument) ?? []
@@ -87,12 +103,19 @@ const runThemeCommand = Effect.fnUntraced(function*(argument: string, dialog: Di
   }
   const name = yield* Picker.choose(dialog, {
     title: `Themes (now ${themes.name()})`,
-    choices: themes.names.map((value) => ({ label: SafeText.toLine(value), detail: details[value] ?? "of the settings", value }))
+    choices: themes.names.map((value) => ({
+      label: SafeText.toLine(value),
+      detail: details[value] ?? "of the settings",
+      value
+    }))
   })
   if (name === undefined) return
   const isKept = yield* Picker.choose(dialog, {
     title: name,
-    choices: [{ label: "For this session", value: false }, { label: "For good", detail: "display.theme of config.yaml", value: true }]
+    choices: [
+      { label: "For this session", value: false },
+      { label: "For good", detail: "display.theme of config.yaml", value: true }
+    ]
   })
   if (isKept !== undefined) yield* applyTheme(name, isKept)
 })
@@ -102,7 +125,14 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "theme",
     usage: "[NAME [always]]",
     help: "Choose the colours, for this session or for good",
-    words: ({ themes }) => Effect.succeed((themes?.names ?? []).map((name) => ({ label: SafeText.toLine(name), detail: details[name], value: name }))),
-    run: (argument, dialog) => Effect.as(Effect.catch(runThemeCommand(argument, dialog), (error) => Effect.sync(() => printError(dialog, error))), stay)
+    words: ({ themes }) =>
+      Effect.succeed(
+        (themes?.names ?? []).map((name) => ({ label: SafeText.toLine(name), detail: details[name], value: name }))
+      ),
+    run: (argument, dialog) =>
+      Effect.as(
+        Effect.catch(runThemeCommand(argument, dialog), (error) => Effect.sync(() => printError(dialog, error))),
+        stay
+      )
   }
 ]

@@ -1,9 +1,10 @@
 /**
- * The whole conversation as a picture of its own (the alternate screen): its blocks at the width of now, one after the other, to go
- * through, to fold and to open. Only the blocks in the window are laid out, so that it makes no difference how long the conversation is.
+ * The whole conversation as a picture of its own (the alternate screen): its blocks at the width of now, one after the
+ * other, to go through, to fold and to open. Only the blocks in the window are laid out, so that it makes no difference
+ * how long the conversation is.
  *
- * Ctrl+O opens it, also during a turn, with the last block that can be opened marked. What goes on meanwhile is shown as it comes as long
- * as the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; a turn is not stopped by them.
+ * Ctrl+O opens it, also during a turn, with the last block that can be opened marked. What goes on meanwhile is shown
+ * as it comes as long as the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; a turn is not stopped by them.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -37,7 +38,11 @@ export interface Source {
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value))
 
 /** The line that stands so many lines further up; the first one where there are fewer. */
-const findLineAbove = ({ lines }: Source, { line, top }: Pick<State, "line" | "top">, count: number): Pick<State, "line" | "top"> => {
+const findLineAbove = (
+  { lines }: Source,
+  { line, top }: Pick<State, "line" | "top">,
+  count: number
+): Pick<State, "line" | "top"> => {
   let left = count
   let at = { top, line }
   while (left > 0) {
@@ -51,7 +56,11 @@ const findLineAbove = ({ lines }: Source, { line, top }: Pick<State, "line" | "t
 }
 
 /** The line that stands so many lines further down, and how many there were. */
-const findLineBelow = ({ count, lines }: Source, { line, top }: Pick<State, "line" | "top">, wanted: number): Pick<State, "line" | "top"> & { readonly found: number } => {
+const findLineBelow = (
+  { count, lines }: Source,
+  { line, top }: Pick<State, "line" | "top">,
+  wanted: number
+): Pick<State, "line" | "top"> & { readonly found: number } => {
   let found = 0
   let at = { top, line }
   while (at.top < count) {
@@ -70,31 +79,44 @@ const fillWindow = (source: Source, state: State, rows: number): State => {
 }
 
 /** The end of the conversation. */
-export const moveToEnd = (source: Source, selected: number, rows: number): State =>
-  ({ selected, ...findLineAbove(source, { top: source.count, line: 0 }, rows) })
+export const moveToEnd = (source: Source, selected: number, rows: number): State => ({
+  selected,
+  ...findLineAbove(source, { top: source.count, line: 0 }, rows)
+})
 
 /** Tells if the last line is in the window. */
-export const isAtEnd = (source: Source, state: State, rows: number): boolean => findLineBelow(source, state, rows + 1).found <= rows
+export const isAtEnd = (source: Source, state: State, rows: number): boolean =>
+  findLineBelow(source, state, rows + 1).found <= rows
 
 const findVisibleBlock = ({ count, lines }: Source, from: number, step: -1 | 1): number | undefined => {
   for (let index = from; index >= 0 && index < count; index += step) if (lines(index).length > 0) return index
   return undefined
 }
 
-/** The window moved as little as is needed to show the marked block, its beginning where it is higher than the window. */
+/**
+ * The window moved as little as is needed to show the marked block, its beginning where it is higher than the window.
+ */
 const scrollToSelected = (source: Source, state: State, rows: number): State => {
   const { selected } = state
-  if (selected < state.top || (selected === state.top && state.line > 0)) return fillWindow(source, { selected, top: selected, line: 0 }, rows)
+  if (selected < state.top || (selected === state.top && state.line > 0))
+    return fillWindow(source, { selected, top: selected, line: 0 }, rows)
   let height = source.lines(selected).length
-  for (let index = state.top; index < selected && height <= rows; index++) height += source.lines(index).length - (index === state.top ? state.line : 0)
+  for (let index = state.top; index < selected && height <= rows; index++)
+    height += source.lines(index).length - (index === state.top ? state.line : 0)
   if (height <= rows) return state
   const own = source.lines(selected).length
-  return own >= rows ? { selected, top: selected, line: 0 } : { selected, ...findLineAbove(source, { top: selected + 1, line: 0 }, rows) }
+  return own >= rows
+    ? { selected, top: selected, line: 0 }
+    : { selected, ...findLineAbove(source, { top: selected + 1, line: 0 }, rows) }
 }
 
 /** The marked block, or the nearest one that is in the window. */
 const selectInWindow = (source: Source, state: State, rows: number): State => {
-  const first = findVisibleBlock(source, state.line > 0 && source.lines(state.top).length - state.line <= 0 ? state.top + 1 : state.top, 1)
+  const first = findVisibleBlock(
+    source,
+    state.line > 0 && source.lines(state.top).length - state.line <= 0 ? state.top + 1 : state.top,
+    1
+  )
   const end = findLineBelow(source, state, Math.max(0, rows - 1)).top
   const last = findVisibleBlock(source, Math.min(source.count - 1, end), -1)
   if (first === undefined || last === undefined) return state
@@ -105,15 +127,35 @@ const selectInWindow = (source: Source, state: State, rows: number): State => {
 export const pressKey = (source: Source, state: State, name: string, rows: number): State | undefined => {
   const selectBlock = (step: -1 | 1): State => {
     const next = findVisibleBlock(source, state.selected + step, step)
-    return next === undefined ? step < 0 ? { ...state, top: 0, line: 0 } : moveToEnd(source, state.selected, rows) : scrollToSelected(source, { ...state, selected: next }, rows)
+    return next === undefined
+      ? step < 0
+        ? { ...state, top: 0, line: 0 }
+        : moveToEnd(source, state.selected, rows)
+      : scrollToSelected(source, { ...state, selected: next }, rows)
   }
   const scrollPage = (count: number): State => {
     const moved = count < 0 ? findLineAbove(source, state, -count) : findLineBelow(source, state, count)
-    return selectInWindow(source, fillWindow(source, { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line }, rows), rows)
+    return selectInWindow(
+      source,
+      fillWindow(
+        source,
+        { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line },
+        rows
+      ),
+      rows
+    )
   }
   const foldBlock = (isOpen: boolean | undefined): State => {
     source.toggle(state.selected, isOpen)
-    return scrollToSelected(source, fillWindow(source, { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) }, rows), rows)
+    return scrollToSelected(
+      source,
+      fillWindow(
+        source,
+        { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) },
+        rows
+      ),
+      rows
+    )
   }
   switch (name) {
     case "escape":
@@ -161,11 +203,18 @@ export const pressKey = (source: Source, state: State, name: string, rows: numbe
 }
 
 /** The lines of the window; the marked block has a bar at its left. */
-export const renderWindow = ({ count, lines }: Source, state: State, rows: number, mark: string): ReadonlyArray<string> => {
+export const renderWindow = (
+  { count, lines }: Source,
+  state: State,
+  rows: number,
+  mark: string
+): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let index = state.top; index < count && found.length < rows; index++) {
-    const own = lines(index).map((line, row) => index === state.selected && (row > 0 || line !== "") ? mark + line : line === "" ? "" : `  ${line}`)
-    found.push(...index === state.top ? own.slice(state.line) : own)
+    const own = lines(index).map((line, row) =>
+      index === state.selected && (row > 0 || line !== "") ? mark + line : line === "" ? "" : `  ${line}`
+    )
+    found.push(...(index === state.top ? own.slice(state.line) : own))
   }
   return found.slice(0, rows)
 }
@@ -186,13 +235,15 @@ export const makeSource = (screen: Transcript): Source => {
     const block = blocks[index]
     if (block === undefined) return []
     // The program's own lines bring blank lines of their own; here every block is set apart.
-    const own = screen.layouts.lines(block, chooseDetail(block), look).flatMap((line) => BlockLines.divideLine(line.replace(/\s+$/, ""), look.columns, look.paint))
+    const own = screen.layouts
+      .lines(block, chooseDetail(block), look)
+      .flatMap((line) => BlockLines.divideLine(line.replace(/\s+$/, ""), look.columns, look.paint))
     const end = own.findLastIndex((line) => line !== "") + 1
     const begin = own.findIndex((line) => line !== "")
     if (end === 0) return []
     let before = index - 1
     while (before >= 0 && isUnseen(blocks[before])) before--
-    return [...isApart(blocks[before], block) ? [""] : [], ...own.slice(begin, end)]
+    return [...(isApart(blocks[before], block) ? [""] : []), ...own.slice(begin, end)]
   }
   return {
     count: blocks.length,
@@ -204,14 +255,18 @@ export const makeSource = (screen: Transcript): Source => {
     toggle: (index, isOpen) => {
       const block = blocks[index]
       if (block === undefined || !Block.isFoldable(block)) return
-      screen.setDetail(block, isOpen ?? screen.detailOf(block) !== "open" ? "open" : "part")
+      screen.setDetail(block, (isOpen ?? screen.detailOf(block) !== "open") ? "open" : "part")
     }
   }
 }
 
 const isApart = (before: Block.Block | undefined, block: Block.Block): boolean =>
-  before !== undefined
-  && (before._tag === "User" || before._tag === "Lines" || block._tag === "User" || block._tag === "Lines" || BlockLines.isApart(before, block))
+  before !== undefined &&
+  (before._tag === "User" ||
+    before._tag === "Lines" ||
+    block._tag === "User" ||
+    block._tag === "Lines" ||
+    BlockLines.isApart(before, block))
 
 const hideCursor = "\u001b[?25l"
 
@@ -221,7 +276,9 @@ const ownRows = 1
 const renderPicture = (source: Source, state: State, { columns, rows }: Size, { asidePaint }: Transcript): string => {
   const body = renderWindow(source, state, rows - ownRows, `${asidePaint.text("▌", "accent")} `)
   const place = source.count === 0 ? "empty" : `${state.selected + 1} of ${source.count}`
-  const keys = source.isFoldable(state.selected) ? "↑↓ blocks · Enter opens and folds · q goes back" : "↑↓ blocks · PgUp PgDn · Home End · q goes back"
+  const keys = source.isFoldable(state.selected)
+    ? "↑↓ blocks · Enter opens and folds · q goes back"
+    : "↑↓ blocks · PgUp PgDn · Home End · q goes back"
   const line = asidePaint.text(Width.cut(`  ${place} · ${keys}`, columns - 1), "muted")
   const filler = Array.from({ length: Math.max(0, rows - ownRows - body.length) }, () => "")
   return `\u001b[H${[...body, ...filler, line].map((text) => `\u001b[2K${text}`).join("\n\r")}`
@@ -233,20 +290,29 @@ const refreshMillis = 300
 /** Shows the conversation until the user goes back. */
 export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { options: { terminal }, screen } = dialog
-    if (terminal.isLinear) return Effect.sync(() => printLines(dialog, "The conversation is not drawn here. /history shows it.", ""))
+    const {
+      options: { terminal },
+      screen
+    } = dialog
+    if (terminal.isLinear)
+      return Effect.sync(() => printLines(dialog, "The conversation is not drawn here. /history shows it.", ""))
     const countRows = (): number => Math.max(1, screen.size().rows - ownRows)
     const first = makeSource(screen)
     let last = first.count - 1
     while (last > 0 && !first.isFoldable(last)) last--
-    let state = moveToEnd(first, first.isFoldable(last) ? last : findVisibleBlock(first, first.count - 1, -1) ?? 0, countRows())
+    let state = moveToEnd(
+      first,
+      first.isFoldable(last) ? last : (findVisibleBlock(first, first.count - 1, -1) ?? 0),
+      countRows()
+    )
     let wasAtEnd = true
     let size = screen.size()
     const draw = Effect.sync(() => {
       const source = makeSource(screen)
       const next = screen.size()
       const rows = countRows()
-      if (next.columns !== size.columns) state = scrollToSelected(source, fillWindow(source, { ...state, line: 0 }, rows), rows)
+      if (next.columns !== size.columns)
+        state = scrollToSelected(source, fillWindow(source, { ...state, line: 0 }, rows), rows)
       else if (wasAtEnd) state = moveToEnd(source, state.selected, rows)
       size = next
       wasAtEnd = isAtEnd(source, state, rows)
@@ -262,10 +328,13 @@ export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): E
         wasAtEnd = isAtEnd(source, state, countRows()) && state.selected >= source.count - 1
         return undefined
       })
-    const shows = Effect.andThen(draw, Effect.raceFirst(
-      readKeys(dialog, handleKey, draw, true),
-      Effect.forever(Effect.andThen(Effect.sleep(refreshMillis), draw))
-    ))
+    const shows = Effect.andThen(
+      draw,
+      Effect.raceFirst(
+        readKeys(dialog, handleKey, draw, true),
+        Effect.forever(Effect.andThen(Effect.sleep(refreshMillis), draw))
+      )
+    )
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         screen.lend(true)

@@ -30,7 +30,7 @@ const describeRemedy = (exit: RunResult["exit"]): string => {
     case "guardrail_halt":
       return "Type how to continue."
     default:
-      return "Type \"continue\" to continue."
+      return 'Type "continue" to continue.'
   }
 }
 
@@ -38,7 +38,9 @@ const describeRemedy = (exit: RunResult["exit"]): string => {
 export const describeEnding = (result: ExitText.EndedRun): string | undefined => {
   if (result.exit === "interrupted_by_user") return "Stopped. The work so far is kept; type how to continue."
   const cause = ExitText.describeCause(result)
-  return cause === undefined ? undefined : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${describeRemedy(result.exit)}`
+  return cause === undefined
+    ? undefined
+    : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${describeRemedy(result.exit)}`
 }
 
 /** The blocks of a turn on the screen, and its live lines. */
@@ -49,11 +51,15 @@ interface TurnBlocks {
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
 
-const isWriting = ({ _tag }: RunEvent): boolean => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
+const isWriting = ({ _tag }: RunEvent): boolean =>
+  _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
 /** Makes blocks of the events of a turn, and puts them on the screen. */
 const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
-  const { options: { display }, screen } = dialog
+  const {
+    options: { display },
+    screen
+  } = dialog
   const options: BlockReducer.Options = { isLive, showCost: display.showCost }
   let state = BlockReducer.initial
   let isLoaded = false
@@ -107,7 +113,7 @@ const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
 type Ended = Extract<HostEvent, { readonly _tag: "TurnEnded" }>
 
 /** Shows the events of the turn until its end. */
-const showEvents = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
+const showEvents = Effect.fnUntraced(function* (dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
   const { asidePaint } = dialog.screen
   while (true) {
     const event = yield* dialog.reader.take
@@ -119,7 +125,8 @@ const showEvents = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn
         if (event.turn.id === turn.id) return event
         break
       case "Steered":
-        for (const text of event.texts) Dialog.showNote(dialog, PromptLine.renderMark(asidePaint) + SafeText.toLine(text))
+        for (const text of event.texts)
+          Dialog.showNote(dialog, PromptLine.renderMark(asidePaint) + SafeText.toLine(text))
         break
       case "QuestionAsked":
       case "QuestionClosed":
@@ -132,7 +139,10 @@ const showEvents = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn
 })
 
 /** The line that tells how a turn ended, where there is something to say. */
-const renderLastLine = ({ asidePaint }: Dialog.Dialog["screen"], { exit, turn: { isStopping } }: Ended): string | undefined => {
+const renderLastLine = (
+  { asidePaint }: Dialog.Dialog["screen"],
+  { exit, turn: { isStopping } }: Ended
+): string | undefined => {
   if (Exit.isFailure(exit) && !isStopping) {
     return asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromCause(exit.cause).line)), "red")
   }
@@ -141,7 +151,7 @@ const renderLastLine = ({ asidePaint }: Dialog.Dialog["screen"], { exit, turn: {
 }
 
 /** Shows a turn that has begun. Gives the exit code with which the program is left, if it is. */
-export const show = Effect.fnUntraced(function*(
+export const show = Effect.fnUntraced(function* (
   dialog: Dialog.Dialog,
   turn: Turn
 ): Effect.fn.Return<number | undefined, never, Dialog.SessionServices> {
@@ -153,9 +163,16 @@ export const show = Effect.fnUntraced(function*(
     run: showEvents(dialog, turn, printer),
     stop: live.stop,
     view: printer.view
-  }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
-    feed.put = before
-  }))))
+  }).pipe(
+    Effect.ensuring(
+      Effect.andThen(
+        printer.close,
+        Effect.sync(() => {
+          feed.put = before
+        })
+      )
+    )
+  )
   if (worked._tag === "Leave") {
     Dialog.printLines(dialog, "")
     return worked.code

@@ -1,6 +1,6 @@
 /**
- * The keys of vi for the text that is typed (`display.editing_mode: vi`). It begins in the insert mode, where keys do what they do without
- * it; Esc goes to the normal mode. Pure.
+ * The keys of vi for the text that is typed (`display.editing_mode: vi`). It begins in the insert mode, where keys do
+ * what they do without it; Esc goes to the normal mode. Pure.
  *
  * **Details**
  *
@@ -15,8 +15,8 @@
  * | the same with `iw` `aw` `i"` `a"` (`'`, `` ` ``) | the word or quoted text that the cursor is in |
  * | `p` `P` `u` | put what was deleted or copied; undo |
  *
- * A number before a command or a motion repeats it. Enter sends in both modes. There are no registers, marks and `.`; Ctrl+G opens an
- * editor that has them.
+ * A number before a command or a motion repeats it. Enter sends in both modes. There are no registers, marks and `.`;
+ * Ctrl+G opens an editor that has them.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -61,14 +61,31 @@ const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
   ["h", (state) => Math.max(findLineStart(state), Editor.press(state, "left").cursor)],
   ["l", (state) => Math.min(findLineEnd(state), moveRight(state))],
   ["0", findLineStart],
-  ["^", (state) => findLineStart(state) + measureMatch(/^[ \t]*/, state.text.slice(findLineStart(state), findLineEnd(state)))],
+  [
+    "^",
+    (state) =>
+      findLineStart(state) + measureMatch(/^[ \t]*/, state.text.slice(findLineStart(state), findLineEnd(state)))
+  ],
   ["$", findLineEnd],
-  ["w", ({ cursor, text }) => cursor + measureMatch(/^(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*/u, text.slice(cursor))],
-  ["b", ({ cursor, text }) => cursor - measureMatch(/(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*$/u, text.slice(0, cursor))],
-  ["e", ({ cursor, text }) => {
-    const next = cursor + 1
-    return next + Math.max(0, measureMatch(/^\s*(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?/u, text.slice(next)) - 1)
-  }]
+  [
+    "w",
+    ({ cursor, text }) =>
+      cursor + measureMatch(/^(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*/u, text.slice(cursor))
+  ],
+  [
+    "b",
+    ({ cursor, text }) =>
+      cursor - measureMatch(/(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*$/u, text.slice(0, cursor))
+  ],
+  [
+    "e",
+    ({ cursor, text }) => {
+      const next = cursor + 1
+      return (
+        next + Math.max(0, measureMatch(/^\s*(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?/u, text.slice(next)) - 1)
+      )
+    }
+  ]
 ])
 
 /** Does a step so many times; one that leads nowhere is the last. */
@@ -88,7 +105,11 @@ const findCharacter = (key: string, char: string, state: Editor.State, times: nu
   const isForward = key === "f" || key === "t"
   let at = state.cursor
   for (let count = 0; count < times; count++) {
-    at = isForward ? state.text.indexOf(char, moveRight({ ...state, cursor: at })) : at === 0 ? -1 : state.text.lastIndexOf(char, at - 1)
+    at = isForward
+      ? state.text.indexOf(char, moveRight({ ...state, cursor: at }))
+      : at === 0
+        ? -1
+        : state.text.lastIndexOf(char, at - 1)
     if (at < start || at >= end) return undefined
   }
   return key === "t" ? Editor.press({ ...state, cursor: at }, "left").cursor : key === "T" ? at + char.length : at
@@ -103,7 +124,8 @@ const findMotion = (keys: string, state: Editor.State, times: number): number | 
 
 type Range = readonly [from: number, to: number]
 
-const classifyCharacter = (char: string): "blank" | "word" | "other" => /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
+const classifyCharacter = (char: string): "blank" | "word" | "other" =>
+  /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
 
 /** The word or the blanks that the cursor is in; `aw` takes the blanks behind it along, or those before it. */
 const findWordRange = (state: Editor.State, isWhole: boolean): Range => {
@@ -137,26 +159,46 @@ const findQuotedRange = (state: Editor.State, quote: string, isWhole: boolean): 
 
 const none: Editor.Action = { _tag: "None" }
 
-const cutRange = (state: Editor.State, from: number, to: number): Editor.State =>
-  ({ ...state, text: state.text.slice(0, from) + state.text.slice(to), cursor: from, killed: state.text.slice(from, to), back: 0 })
+const cutRange = (state: Editor.State, from: number, to: number): Editor.State => ({
+  ...state,
+  text: state.text.slice(0, from) + state.text.slice(to),
+  cursor: from,
+  killed: state.text.slice(from, to),
+  back: 0
+})
 
-const insertText = (state: Editor.State, at: number, text: string): Editor.State =>
-  ({ ...state, text: state.text.slice(0, at) + text + state.text.slice(at), cursor: at + text.length, back: 0 })
+const insertText = (state: Editor.State, at: number, text: string): Editor.State => ({
+  ...state,
+  text: state.text.slice(0, at) + text + state.text.slice(at),
+  cursor: at + text.length,
+  back: 0
+})
 
 /** Puts other characters in the place of those at the cursor, as many as the line has. */
 const replaceCharacters = (state: Editor.State, times: number, other: (char: string) => string): Editor.State => {
   const to = findMotion("l", state, times) ?? state.cursor
   const next = Array.from(Width.splitGraphemes(state.text.slice(state.cursor, to)), ({ text }) => other(text)).join("")
-  return { ...state, text: state.text.slice(0, state.cursor) + next + state.text.slice(to), cursor: state.cursor + next.length, back: 0 }
+  return {
+    ...state,
+    text: state.text.slice(0, state.cursor) + next + state.text.slice(to),
+    cursor: state.cursor + next.length,
+    back: 0
+  }
 }
 
 /** The end of the line that is `times` - 1 lines below. */
 const findLowerEnd = (state: Editor.State, times: number): number =>
-  repeatStep(times - 1, findLineEnd(state), (cursor) => cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 }))
+  repeatStep(times - 1, findLineEnd(state), (cursor) =>
+    cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 })
+  )
 
 /** The range of an operator; undefined where its motion is none. */
 const findRange = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
-  if (keys === operator) return [findLineStart(state), operator === "c" ? findLowerEnd(state, times) : Math.min(state.text.length, findLowerEnd(state, times) + 1)]
+  if (keys === operator)
+    return [
+      findLineStart(state),
+      operator === "c" ? findLowerEnd(state, times) : Math.min(state.text.length, findLowerEnd(state, times) + 1)
+    ]
   if (/^[ia]w$/u.test(keys)) return findWordRange(state, keys === "aw")
   if (/^[ia]["'`]$/u.test(keys)) return findQuotedRange(state, keys.slice(1), keys.startsWith("a"))
   const to = findMotion(keys, state, times)
@@ -164,7 +206,10 @@ const findRange = (operator: string, keys: string, state: Editor.State, times: n
   if (keys === "w") {
     const passed = state.text.slice(state.cursor, to)
     // A change keeps the blanks behind the word; a line is not joined with the next one.
-    const kept = operator === "c" && classifyCharacter(passed.slice(0, 1)) !== "blank" ? passed.trimEnd() : passed.replace(/(?<=\S)[ \t]*\n\s*$/u, "")
+    const kept =
+      operator === "c" && classifyCharacter(passed.slice(0, 1)) !== "blank"
+        ? passed.trimEnd()
+        : passed.replace(/(?<=\S)[ \t]*\n\s*$/u, "")
     return [state.cursor, state.cursor + kept.length]
   }
   const isIncluded = keys === "e" || /^[ft]/u.test(keys)
@@ -175,10 +220,15 @@ type ViChange = readonly [state: Editor.State, mode: ViState["mode"]]
 
 /** Applies an operator to a range; copying leaves the text as it is. */
 const applyOperator = (operator: string, state: Editor.State, [from, to]: Range): ViChange =>
-  operator === "y" ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"] : [cutRange(state, from, to), operator === "c" ? "insert" : "normal"]
+  operator === "y"
+    ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"]
+    : [cutRange(state, from, to), operator === "c" ? "insert" : "normal"]
 
 /** Commands of one key, and how often they are done. */
-const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViChange> = new Map<string, (state: Editor.State, times: number) => ViChange>([
+const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViChange> = new Map<
+  string,
+  (state: Editor.State, times: number) => ViChange
+>([
   ["i", (state) => [state, "insert"]],
   ["a", (state) => [{ ...state, cursor: Math.min(findLineEnd(state), moveRight(state)) }, "insert"]],
   ["I", (state) => [{ ...state, cursor: findMotion("^", state, 1) ?? 0 }, "insert"]],
@@ -192,7 +242,15 @@ const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViCh
   ["D", (state, times) => [cutRange(state, state.cursor, findLowerEnd(state, times)), "normal"]],
   ["C", (state, times) => [cutRange(state, state.cursor, findLowerEnd(state, times)), "insert"]],
   ["Y", (state, times) => applyOperator("y", state, findRange("y", "y", state, times) ?? [state.cursor, state.cursor])],
-  ["~", (state, times) => [replaceCharacters(state, times, (char) => char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase()), "normal"]],
+  [
+    "~",
+    (state, times) => [
+      replaceCharacters(state, times, (char) =>
+        char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase()
+      ),
+      "normal"
+    ]
+  ],
   ["p", (state, times) => [insertText(state, moveRight(state), state.killed.repeat(times)), "normal"]],
   ["P", (state, times) => [insertText(state, state.cursor, state.killed.repeat(times)), "normal"]]
 ])
@@ -204,24 +262,37 @@ const wantsMore = (operator: string, rest: string): boolean =>
   rest === "" || /^[fFtT]$/u.test(rest) || (operator === "" ? rest === "r" : rest === "i" || rest === "a")
 
 /** One typed character of the normal mode. */
-const typeCharacter = (vi: ViState, state: Editor.State, char: string, history: ReadonlyArray<string>): readonly [ViState, Editor.State] => {
+const typeCharacter = (
+  vi: ViState,
+  state: Editor.State,
+  char: string,
+  history: ReadonlyArray<string>
+): readonly [ViState, Editor.State] => {
   const keys = vi.keys + char
   const { count = "1", more = "1", operator = "", rest = "" } = form.exec(keys)?.groups ?? {}
   if (wantsMore(operator, rest)) return [{ ...vi, keys }, state]
   const idle: ViState = { ...vi, keys: "" }
   const times = Math.min(mostTimes, Number(count) * Number(more))
-  const applyChange = ([after, mode]: ViChange): readonly [ViState, Editor.State] =>
-    [{ mode, keys: "", before: after.text === state.text ? vi.before : [...vi.before, state].slice(-mostUndone) }, after]
+  const applyChange = ([after, mode]: ViChange): readonly [ViState, Editor.State] => [
+    { mode, keys: "", before: after.text === state.text ? vi.before : [...vi.before, state].slice(-mostUndone) },
+    after
+  ]
   if (operator !== "") {
     const range = findRange(operator, rest, state, times)
     return range === undefined ? [idle, state] : applyChange(applyOperator(operator, state, range))
   }
   const place = findMotion(rest, state, times)
   if (place !== undefined) return [idle, { ...state, cursor: place }]
-  if (rest === "j" || rest === "k") return [idle, repeatStep(times, state, (at) => Editor.press(at, rest === "j" ? "down" : "up", history))]
+  if (rest === "j" || rest === "k")
+    return [idle, repeatStep(times, state, (at) => Editor.press(at, rest === "j" ? "down" : "up", history))]
   if (rest === "u") {
     const last = vi.before.at(-times) ?? vi.before[0]
-    return last === undefined ? [idle, state] : [{ ...idle, before: vi.before.slice(0, -times) }, { ...last, killed: state.killed }]
+    return last === undefined
+      ? [idle, state]
+      : [
+          { ...idle, before: vi.before.slice(0, -times) },
+          { ...last, killed: state.killed }
+        ]
   }
   if (/^r./su.test(rest)) {
     const all = replaceCharacters(state, times, () => rest.slice(1))
@@ -236,9 +307,13 @@ export const apply = (vi: ViState, state: Editor.State, key: Key, history: Reado
   if (vi.mode === "insert") {
     if (key._tag !== "Key" || key.name !== "escape") return { vi, applied: undefined }
     const left = findMotion("h", state, 1) ?? state.cursor
-    return { vi: { ...vi, mode: "normal" }, applied: { state: { ...state, cursor: left }, action: state.text === "" ? { _tag: "Escape" } : none } }
+    return {
+      vi: { ...vi, mode: "normal" },
+      applied: { state: { ...state, cursor: left }, action: state.text === "" ? { _tag: "Escape" } : none }
+    }
   }
-  if (key._tag === "Key" && key.name === "escape" && vi.keys !== "") return { vi: { ...vi, keys: "" }, applied: { state, action: none } }
+  if (key._tag === "Key" && key.name === "escape" && vi.keys !== "")
+    return { vi: { ...vi, keys: "" }, applied: { state, action: none } }
   if (key._tag !== "Text") return { vi: key._tag === "Key" && key.name === "enter" ? begin : vi, applied: undefined }
   let at: readonly [ViState, Editor.State] = [vi, state]
   const chars = Array.from(key.text)

@@ -1,16 +1,17 @@
 /**
  * Runs the program in this process: its streams, its signals, its exit code.
  *
- * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed after 1 s;
- * after 1.5 s the program ends, whatever still hangs. A command that ends by itself behind a signal (a server, with requests under way)
- * has 15 s. A second signal ends it at once. Either way nothing that it started is left.
+ * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed
+ * after 1 s; after 1.5 s the program ends, whatever still hangs. A command that ends by itself behind a signal (a
+ * server, with requests under way) has 15 s. A second signal ends it at once. Either way nothing that it started is
+ * left.
  *
- * Variables that hold secrets are taken out of the environment before anything else; services get them from `Environment`, code
- * that reads `process.env` does not.
+ * Variables that hold secrets are taken out of the environment before anything else; services get them from
+ * `Environment`, code that reads `process.env` does not.
  *
- * The process stays alive until the command has ended. When nothing has held the event loop for 5 s, the command waits for code
- * that never settles: it is interrupted, and the exit code is not 0. A promise that nobody looks at and that fails (a plugin's) is one warning; an error that nobody catches is one
- * line and ends the program.
+ * The process stays alive until the command has ended. When nothing has held the event loop for 5 s, the command waits
+ * for code that never settles: it is interrupted, and the exit code is not 0. A promise that nobody looks at and that
+ * fails (a plugin's) is one warning; an error that nobody catches is one line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */
@@ -35,7 +36,10 @@ import * as Streams from "./Streams.ts"
 /** Time until processes are killed, which leaves the rest of the grace to what waits for their end. */
 const killAfterMillis = 1000
 const graceMillis = 1500
-/** Times of a command that ends by itself behind a signal: those of a server's requests under way, and of the answers to those given up. */
+/**
+ * Times of a command that ends by itself behind a signal: those of a server's requests under way, and of the answers to
+ * those given up.
+ */
 const awaitedKillMillis = 13_000
 const awaitedGraceMillis = 15_000
 /** Time for what may still happen although nothing holds the event loop: timers and sockets that were told not to. */
@@ -53,7 +57,11 @@ const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off
 const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
   const told = new Set<string>()
   CurrentProcess.listen("unhandledRejection", (reason) => {
-    const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`, secrets)
+    const line = LogLine.render(
+      "Warn",
+      `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`,
+      secrets
+    )
     if (told.has(line)) return
     told.add(line)
     say(line)
@@ -73,7 +81,9 @@ export const startProgram = (
   const program: Runtime = {
     layer: (settings, start) =>
       // Before plugins are loaded.
-      Layer.unwrap(Effect.map(Effect.andThen(output.protect, Effect.promise(runtime)), ({ program }) => program(settings, start)))
+      Layer.unwrap(
+        Effect.map(Effect.andThen(output.protect, Effect.promise(runtime)), ({ program }) => program(settings, start))
+      )
   }
   let isAwaited = false
   /** Called by the first signal in the place of an interruption. */
@@ -91,18 +101,20 @@ export const startProgram = (
   const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
 
   const fiber = execute(argv).pipe(
-    Effect.provide(Layer.mergeAll(
-      ChildProcesses.layer,
-      Layer.succeed(Output, output),
-      Layer.succeed(Program, program),
-      Layer.succeed(Secrets.Secrets, secrets),
-      Layer.succeed(ProcessVariables, own.variables),
-      Layer.succeed(ProcessEnvironment, own.ofCommands),
-      Layer.succeed(HiddenVariables, own),
-      Layer.succeed(InterruptCode, () => signalled ?? (isStuck ? failed : signals.SIGINT)),
-      Layer.succeed(EndSignal, endSignal),
-      Logger.layer([log])
-    )),
+    Effect.provide(
+      Layer.mergeAll(
+        ChildProcesses.layer,
+        Layer.succeed(Output, output),
+        Layer.succeed(Program, program),
+        Layer.succeed(Secrets.Secrets, secrets),
+        Layer.succeed(ProcessVariables, own.variables),
+        Layer.succeed(ProcessEnvironment, own.ofCommands),
+        Layer.succeed(HiddenVariables, own),
+        Layer.succeed(InterruptCode, () => signalled ?? (isStuck ? failed : signals.SIGINT)),
+        Layer.succeed(EndSignal, endSignal),
+        Logger.layer([log])
+      )
+    ),
     Effect.runFork
   )
 
@@ -141,13 +153,18 @@ export const startProgram = (
       }, idleMillis)
     }
     isStuck = true
-    say(render("Stopped: the command waits for code that never settles. Look for a plugin or hook whose promise is never resolved."))
+    say(
+      render(
+        "Stopped: the command waits for code that never settles. Look for a plugin or hook whose promise is never resolved."
+      )
+    )
     fiber.interruptUnsafe()
   })
   fiber.addObserver((exit) => {
     stopListening()
     if (Exit.isFailure(exit) && signalled === undefined && !isStuck) say(render(fromCause(exit.cause, secrets).line))
-    const code = Exit.isSuccess(exit) && isAwaited ? exit.value : signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
+    const code =
+      Exit.isSuccess(exit) && isAwaited ? exit.value : (signalled ?? (Exit.isSuccess(exit) ? exit.value : failed))
     void flushed().then((written) => CurrentProcess.exit(code === 0 && !written ? failed : code))
   })
 }

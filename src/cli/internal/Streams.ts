@@ -1,6 +1,6 @@
 /**
- * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped. A full disk
- * is: it is told in one line, and what is written after it is dropped.
+ * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped. A full
+ * disk is: it is told in one line, and what is written after it is dropped.
  */
 import * as Effect from "effect/Effect"
 import type { Service } from "../ProgramOutput.ts"
@@ -19,7 +19,8 @@ import * as Theme from "../render/Theme.ts"
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
 
-const describeReason = (error: unknown): string => PathProblem.describeCode(error) ?? (error instanceof Error ? error.message : String(error))
+const describeReason = (error: unknown): string =>
+  PathProblem.describeCode(error) ?? (error instanceof Error ? error.message : String(error))
 
 interface Streams {
   readonly output: Service
@@ -51,11 +52,13 @@ export const make = (secrets: Registry): Streams => {
   const writeAside = stderr.write.bind(stderr)
   const theme = Theme.makeCurrentTheme()
   const broken = new Set<"stdout" | "stderr">()
-  const makeFailureHandler = (name: "stdout" | "stderr") => (error?: Error | null): void => {
-    if (error === undefined || error === null || isGone(error) || broken.has(name)) return
-    broken.add(name)
-    say(ErrorLine.render(`${name} cannot be written: ${describeReason(error)}`))
-  }
+  const makeFailureHandler =
+    (name: "stdout" | "stderr") =>
+    (error?: Error | null): void => {
+      if (error === undefined || error === null || isGone(error) || broken.has(name)) return
+      broken.add(name)
+      say(ErrorLine.render(`${name} cannot be written: ${describeReason(error)}`))
+    }
   const writeOut = (text: string): void => {
     if (!stdout.destroyed && !broken.has("stdout")) write(text, makeFailureHandler("stdout"))
   }
@@ -68,18 +71,20 @@ export const make = (secrets: Registry): Streams => {
   let isGuarded = false
   /** Whoever guards first decides where stdout goes. */
   const guardStreams = (stdoutTo: 1 | 2) =>
-    Effect.asVoid(Effect.acquireRelease(
-      Effect.sync(() => {
-        if (isGuarded) return () => undefined
-        isGuarded = true
-        const lift = guard({ mask: (text) => redactText(text, secrets), stdoutTo, screen: () => screen })
-        return () => {
-          lift()
-          isGuarded = false
-        }
-      }),
-      (lift) => Effect.sync(lift)
-    ))
+    Effect.asVoid(
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          if (isGuarded) return () => undefined
+          isGuarded = true
+          const lift = guard({ mask: (text) => redactText(text, secrets), stdoutTo, screen: () => screen })
+          return () => {
+            lift()
+            isGuarded = false
+          }
+        }),
+        (lift) => Effect.sync(lift)
+      )
+    )
   return {
     say,
     flushed: async () => {
@@ -103,23 +108,27 @@ export const make = (secrets: Registry): Streams => {
       protect: guardStreams(2),
       masked: guardStreams(1),
       printOn: (show) =>
-        Effect.asVoid(Effect.acquireRelease(
-          Effect.sync(() => {
-            const hidden = RedactionStream.make(secrets)
-            screen = (text) => show(hidden.push(text))
-            return hidden
-          }),
-          (hidden) =>
+        Effect.asVoid(
+          Effect.acquireRelease(
             Effect.sync(() => {
-              screen = undefined
-              show(hidden.end())
-            })
-        )),
+              const hidden = RedactionStream.make(secrets)
+              screen = (text) => show(hidden.push(text))
+              return hidden
+            }),
+            (hidden) =>
+              Effect.sync(() => {
+                screen = undefined
+                show(hidden.end())
+              })
+          )
+        ),
       onExit: (last) =>
-        Effect.asVoid(Effect.acquireRelease(
-          Effect.sync(() => CurrentProcess.listen("exit", (code) => CurrentProcess.setExitCode(last(code)))),
-          (stop) => Effect.sync(stop)
-        ))
+        Effect.asVoid(
+          Effect.acquireRelease(
+            Effect.sync(() => CurrentProcess.listen("exit", (code) => CurrentProcess.setExitCode(last(code)))),
+            (stop) => Effect.sync(stop)
+          )
+        )
     }
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Progress of a batch run as one line: a bar on a terminal, facts in order of their worth, cut to the width that there is.
+ * Progress of a batch run as one line: a bar on a terminal, facts in order of their worth, cut to the width that there
+ * is.
  */
 import type { Progress } from "../../runner/batch/RowPool.ts"
 import type * as Paint from "./Paint.ts"
@@ -19,19 +20,25 @@ export const formatDollars = (usd: number): string => `$${usd.toFixed(usd !== 0 
 const countDone = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
 
 const formatCost = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
-  costUsd === undefined || costUsd === 0 ? [] : [expectedCostUsd === undefined ? formatDollars(costUsd) : `${formatDollars(costUsd)} of about ${formatDollars(expectedCostUsd)}`]
+  costUsd === undefined || costUsd === 0
+    ? []
+    : [
+        expectedCostUsd === undefined
+          ? formatDollars(costUsd)
+          : `${formatDollars(costUsd)} of about ${formatDollars(expectedCostUsd)}`
+      ]
 
 /** Facts, the most important first; `rows` is the user's word for them. */
 export const listFacts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
   const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
   return [
     `${countDone(progress)} of ${total} ${rows}`,
-    ...failed > 0 ? [`${failed} failed`] : [],
-    ...remainingMillis === undefined || countDone(progress) === total ? [] : [`${formatTime(remainingMillis)} left`],
-    ...ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : [],
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(remainingMillis === undefined || countDone(progress) === total ? [] : [`${formatTime(remainingMillis)} left`]),
+    ...(ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : []),
     ...formatCost(progress),
-    ...discarded > 0 ? [`${discarded} discarded`] : [],
-    ...retried > 0 ? [`${retried} retried`] : []
+    ...(discarded > 0 ? [`${discarded} discarded`] : []),
+    ...(retried > 0 ? [`${retried} retried`] : [])
   ]
 }
 

@@ -1,6 +1,7 @@
 /**
- * The things that a conversation on the terminal consists of, as data: messages, reasoning, tool calls, changes of files, lists of what is
- * to be done, notices, questions, and lines of the program's own. No block knows a width, a colour, or if it is folded.
+ * The things that a conversation on the terminal consists of, as data: messages, reasoning, tool calls, changes of
+ * files, lists of what is to be done, notices, questions, and lines of the program's own. No block knows a width, a
+ * colour, or if it is folded.
  *
  * Blocks are values: one that changes is another object, so that what was made of it can be kept beside it.
  *
@@ -111,7 +112,10 @@ export type Detail = "folded" | "part" | "open"
 
 /** Tells if a block has more to show than its folded form. */
 export const isFoldable = (block: Block): boolean =>
-  block._tag === "Tool" || block._tag === "Diff" || block._tag === "Reasoning" || (block._tag === "Question" && block.diff !== undefined)
+  block._tag === "Tool" ||
+  block._tag === "Diff" ||
+  block._tag === "Reasoning" ||
+  (block._tag === "Question" && block.diff !== undefined)
 
 /** Characters that a block holds, about. */
 export const measureWeight = (block: Block): number => {

@@ -1,5 +1,6 @@
 /**
- * The lines of a block at a width: pure, and kept for each block, so that a block is laid out once as long as nothing about it changes.
+ * The lines of a block at a width: pure, and kept for each block, so that a block is laid out once as long as nothing
+ * about it changes.
  *
  * Text of others passes `SafeText` and loses its secrets here, and nowhere else on its way to the screen.
  *
@@ -43,7 +44,12 @@ const reasonLines = 3
 /** Lines of a result that an open block shows. */
 const openLines = 5000
 
-const wrapIndented = (text: string, columns: number, paint: Paint.Paint, ...attributes: ReadonlyArray<Paint.Attribute>): ReadonlyArray<string> =>
+const wrapIndented = (
+  text: string,
+  columns: number,
+  paint: Paint.Paint,
+  ...attributes: ReadonlyArray<Paint.Attribute>
+): ReadonlyArray<string> =>
   text.split("\n").flatMap((line) => {
     const content = line.trimStart()
     const indent = Math.min(line.length - content.length, columns >> 1)
@@ -64,7 +70,8 @@ const renderUser = ({ text }: Block.UserBlock, { columns, paint }: Look): Readon
   ""
 ]
 
-const splitLines = (rendered: string): ReadonlyArray<string> => rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
+const splitLines = (rendered: string): ReadonlyArray<string> =>
+  rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
 
 const renderText = ({ text }: Block.TextBlock, { columns, make, markdown, paint }: Look): ReadonlyArray<string> => {
   if (make === undefined) return splitLines(SafeText.sanitise(text))
@@ -72,7 +79,11 @@ const renderText = ({ text }: Block.TextBlock, { columns, make, markdown, paint 
   return splitLines(renderer.push(text) + renderer.end())
 }
 
-const renderReasoning = ({ text }: Block.ReasoningBlock, detail: Block.Detail, { columns, paint, showReasoning }: Look): ReadonlyArray<string> => {
+const renderReasoning = (
+  { text }: Block.ReasoningBlock,
+  detail: Block.Detail,
+  { columns, paint, showReasoning }: Look
+): ReadonlyArray<string> => {
   if (detail === "folded") {
     const all = sanitiseText(text).trim().split("\n")
     const first = Width.cut(SafeText.toLine(all[0] ?? ""), Math.max(1, columns - 2))
@@ -101,20 +112,35 @@ const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): R
   const room = { columns, paint, previewLength }
   // The list of what is to be done follows as a block of its own.
   const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
-  const reason = block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
-  const fits = reason === "" || Width.measure(`┊ ✗ ${block.name} ${preview} · ${ToolText.formatDuration(block.durationMillis)} · ${reason}`) <= columns
-  const [bar, said] = [`${paint.text("┊", "dim")}   `, wrapIndented(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")]
-  const first = fits || detail === "folded"
-    ? [ToolFeed.renderLine(block, preview, room)]
-    // A reason is not cut to a few words where lines are short.
-    : [ToolFeed.renderLine(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
+  const reason =
+    block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
+  const fits =
+    reason === "" ||
+    Width.measure(`┊ ✗ ${block.name} ${preview} · ${ToolText.formatDuration(block.durationMillis)} · ${reason}`) <=
+      columns
+  const [bar, said] = [
+    `${paint.text("┊", "dim")}   `,
+    wrapIndented(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")
+  ]
+  const first =
+    fits || detail === "folded"
+      ? [ToolFeed.renderLine(block, preview, room)]
+      : // A reason is not cut to a few words where lines are short.
+        [ToolFeed.renderLine(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
   if (detail === "open") return [...first, ...renderOutput(block, look)]
-  return detail === "part" && verbosity === "verbose" ? [...first, ...ToolFeed.renderDetails(block, block.params, room)] : first
+  return detail === "part" && verbosity === "verbose"
+    ? [...first, ...ToolFeed.renderDetails(block, block.params, room)]
+    : first
 }
 
-const renderDiff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+const renderDiff = (
+  { changes }: Block.DiffBlock,
+  detail: Block.Detail,
+  { columns, paint, verbosity }: Look
+): ReadonlyArray<string> => {
   if (detail === "part" && verbosity === "off") return []
-  const most = detail === "open" ? openLines : detail === "folded" ? 0 : verbosity === "verbose" ? verboseDiffLines : diffLines
+  const most =
+    detail === "open" ? openLines : detail === "folded" ? 0 : verbosity === "verbose" ? verboseDiffLines : diffLines
   const room = { paint, columns: columns - 2, most }
   const shown = detail === "open" ? changes : changes.slice(0, shownFiles)
   const lines = shown.flatMap((change) => {
@@ -122,11 +148,21 @@ const renderDiff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { column
     return detail === "folded" ? [DiffText.renderTitle(change, name, room)] : DiffText.renderFile(change, name, room)
   })
   const left = changes.length - shown.length
-  const more = left === 0 ? [] : [paint.text(Width.cut(`… ${left} more files: /diff or hermes sessions diff shows all of them`, columns - 2), "dim")]
+  const more =
+    left === 0
+      ? []
+      : [
+          paint.text(
+            Width.cut(`… ${left} more files: /diff or hermes sessions diff shows all of them`, columns - 2),
+            "dim"
+          )
+        ]
   return [...lines, ...more].map((line) => `  ${line}`)
 }
 
-const todoMarks: Readonly<Record<Block.TodoItem["status"], readonly [mark: string, mark: Paint.Attribute, text: ReadonlyArray<Paint.Attribute>]>> = {
+const todoMarks: Readonly<
+  Record<Block.TodoItem["status"], readonly [mark: string, mark: Paint.Attribute, text: ReadonlyArray<Paint.Attribute>]>
+> = {
   pending: ["☐", "dim", []],
   in_progress: ["◐", "cyan", ["bold"]],
   completed: ["☑", "green", ["dim"]],
@@ -134,24 +170,50 @@ const todoMarks: Readonly<Record<Block.TodoItem["status"], readonly [mark: strin
 }
 
 const renderTodo = ({ items }: Block.TodoBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> =>
-  verbosity === "off" ? [] : items.flatMap(({ content, status }) => {
-    const [mark, attribute, attributes] = todoMarks[status]
-    return prefixLines(`  ${paint.text(mark, attribute)} `, wrapIndented(SafeText.toLine(Redaction.redactText(content)), columns - 4, paint, ...attributes))
-  })
+  verbosity === "off"
+    ? []
+    : items.flatMap(({ content, status }) => {
+        const [mark, attribute, attributes] = todoMarks[status]
+        return prefixLines(
+          `  ${paint.text(mark, attribute)} `,
+          wrapIndented(SafeText.toLine(Redaction.redactText(content)), columns - 4, paint, ...attributes)
+        )
+      })
 
-const noticeLooks: Readonly<Record<Block.NoticeBlock["level"], Paint.Attribute>> = { info: "dim", detail: "dim", warning: "yellow", error: "red" }
+const noticeLooks: Readonly<Record<Block.NoticeBlock["level"], Paint.Attribute>> = {
+  info: "dim",
+  detail: "dim",
+  warning: "yellow",
+  error: "red"
+}
 
-const renderNotice = ({ level, text }: Block.NoticeBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+const renderNotice = (
+  { level, text }: Block.NoticeBlock,
+  { columns, paint, verbosity }: Look
+): ReadonlyArray<string> => {
   if (level === "detail" && verbosity !== "verbose") return []
   const line = Redaction.redactText(SafeText.toLine(text))
   const [mark = ""] = /^[┊!] /u.exec(line) ?? []
-  return prefixLines(paint.text(mark, noticeLooks[level]), wrapIndented(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level]))
+  return prefixLines(
+    paint.text(mark, noticeLooks[level]),
+    wrapIndented(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level])
+  )
 }
 
-const renderQuestion = ({ diff, text }: Block.QuestionBlock, detail: Block.Detail, { columns, paint }: Look): ReadonlyArray<string> => {
+const renderQuestion = (
+  { diff, text }: Block.QuestionBlock,
+  detail: Block.Detail,
+  { columns, paint }: Look
+): ReadonlyArray<string> => {
   const room = { paint, columns, most: detail === "open" ? openLines : detail === "folded" ? 0 : 40 }
   const difference = diff === undefined ? [] : DiffText.renderLines(diff, room, "Ctrl+O shows the rest")
-  return [...difference, ...prefixLines(`${paint.text("?", "bold", "yellow")} `, wrapIndented(SafeText.sanitise(text).trim(), columns - 2, paint))]
+  return [
+    ...difference,
+    ...prefixLines(
+      `${paint.text("?", "bold", "yellow")} `,
+      wrapIndented(SafeText.sanitise(text).trim(), columns - 2, paint)
+    )
+  ]
 }
 
 /** A painted line in lines of at most so many columns. */
@@ -210,7 +272,7 @@ export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look
       const own = splitLines(block.text)
       // The end of a line that goes on is not known yet.
       const open = block.text.endsWith("\n") ? -1 : own.length - 1
-      return own.flatMap((line, index) => index === open ? [line] : rewrapLine(line, look.columns, look.paint))
+      return own.flatMap((line, index) => (index === open ? [line] : rewrapLine(line, look.columns, look.paint)))
     }
   }
 }
@@ -261,8 +323,14 @@ interface BlockLayout {
 }
 
 const isSame = (one: Look, other: Look): boolean =>
-  one === other || one.columns === other.columns && one.paint === other.paint && one.markdown === other.markdown && one.make === other.make
-    && one.verbosity === other.verbosity && one.showReasoning === other.showReasoning && one.previewLength === other.previewLength
+  one === other ||
+  (one.columns === other.columns &&
+    one.paint === other.paint &&
+    one.markdown === other.markdown &&
+    one.make === other.make &&
+    one.verbosity === other.verbosity &&
+    one.showReasoning === other.showReasoning &&
+    one.previewLength === other.previewLength)
 
 export const makeLayouts = (): Layouts => {
   const made = new WeakMap<Block.Block, BlockLayout>()

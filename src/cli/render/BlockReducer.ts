@@ -1,10 +1,10 @@
 /**
- * Makes blocks of the events of a run. Pure: a state and an event give a state and what became of it, so that no event costs more in a
- * long session than in a short one.
+ * Makes blocks of the events of a run. Pure: a state and an event give a state and what became of it, so that no event
+ * costs more in a long session than in a short one.
  *
- * A block is given when it is complete. What is under way stands in the state: the text or the reasoning that is being written, the
- * calls and the children that run, what the run is at; {@link renderLive} makes lines of it. A notice that comes in the middle of a text waits
- * for its end: a connection that is lost there is not the end of it.
+ * A block is given when it is complete. What is under way stands in the state: the text or the reasoning that is being
+ * written, the calls and the children that run, what the run is at; {@link renderLive} makes lines of it. A notice that
+ * comes in the middle of a text waits for its end: a connection that is lost there is not the end of it.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -104,9 +104,10 @@ const recordText = ({ said: last, step }: State, text: string): SaidText =>
 const writeText = (state: State, text: string): Step => {
   if (text === "") return { state, changes: [] }
   const before = state.open?._tag === "Reasoning" ? closeOpen(state) : { state, changes: [] }
-  const open: Block.TextBlock = before.state.open?._tag === "Text"
-    ? { ...before.state.open, text: before.state.open.text + text }
-    : { _tag: "Text", step: state.step, text }
+  const open: Block.TextBlock =
+    before.state.open?._tag === "Text"
+      ? { ...before.state.open, text: before.state.open.text + text }
+      : { _tag: "Text", step: state.step, text }
   return { state: { ...before.state, open, said: recordText(state, text) }, changes: before.changes }
 }
 
@@ -118,7 +119,9 @@ const appendReasoning = (state: State, text: string): Step => {
 
 /** A notice: below what is shown, or behind the text that is being written. */
 const addNotice = (state: State, block: Block.Block): Step =>
-  state.open?._tag === "Text" ? { state: { ...state, waiting: [...state.waiting, block] }, changes: [] } : putBlocks(state, block)
+  state.open?._tag === "Text"
+    ? { state: { ...state, waiting: [...state.waiting, block] }, changes: [] }
+    : putBlocks(state, block)
 
 const replaceText = (state: State, step: number, text: string): Step => {
   let kept = state.said
@@ -138,9 +141,11 @@ const finishRun = (state: State, result: RunResult, { isLive, showCost }: Option
   for (let one = state.said; one !== undefined; one = one.before) all = one.text + all
   const before = closeOpen(state)
   const isShown = result.text.trim() === "" || removeWhitespace(all).endsWith(removeWhitespace(result.text))
-  const mark: ReadonlyArray<Block.Block> = !isShown && all !== "" && isLive ? [{ _tag: "Notice", level: "info", text: "The answer was changed:" }] : []
+  const mark: ReadonlyArray<Block.Block> =
+    !isShown && all !== "" && isLive ? [{ _tag: "Notice", level: "info", text: "The answer was changed:" }] : []
   const text: ReadonlyArray<Block.Block> = isShown ? [] : [{ _tag: "Text", step: state.step, text: result.text }]
-  const cost: ReadonlyArray<Block.Block> = showCost && result.usage.requestCount > 0 ? [{ _tag: "Usage", usage: result.usage, cost: result.cost }] : []
+  const cost: ReadonlyArray<Block.Block> =
+    showCost && result.usage.requestCount > 0 ? [{ _tag: "Usage", usage: result.usage, cost: result.cost }] : []
   return {
     state: { ...before.state, activity: undefined, calls: new Map(), children: new Map() },
     changes: [...before.changes, ...[...mark, ...text, ...cost].map(toPutChange)]
@@ -182,7 +187,12 @@ const finishTool = (state: State, event: ToolFeed.EventOf<"ToolFinished">): Step
     changes: state.changes.filter((change) => change.callId !== callId),
     seen: state.seen.has(name) ? state.seen : new Set([...state.seen, name])
   }
-  return putBlocks(next, tool, ...own.length === 0 ? [] : [{ _tag: "Diff", changes: own } as const], ...todo === undefined ? [] : [todo])
+  return putBlocks(
+    next,
+    tool,
+    ...(own.length === 0 ? [] : [{ _tag: "Diff", changes: own } as const]),
+    ...(todo === undefined ? [] : [todo])
+  )
 }
 
 const setActivity = ({ changes, state }: Step, what: string, now: number): Step => ({
@@ -210,7 +220,11 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
     case "ToolInputStarted": {
       // The text before is complete, and would be held while the arguments are written.
       const { changes, state: next } = closeOpen(state)
-      return setActivity({ state: { ...next, calls: ToolFeed.updateCalls(next.calls, event, now) }, changes }, "writing", now)
+      return setActivity(
+        { state: { ...next, calls: ToolFeed.updateCalls(next.calls, event, now) }, changes },
+        "writing",
+        now
+      )
     }
     case "ToolStarted": {
       const { changes, state: next } = closeOpen(state)
@@ -228,19 +242,30 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
       return putBlocks(state, { _tag: "Notice", level: "detail", text: `┊ ${Schedule.explain(event.calls, event)}` })
     case "SubagentStarted":
     case "SubagentFinished":
-      return putBlocks({ ...state, children: ToolFeed.updateChildren(state.children, event, now) }, { _tag: "Child", event })
+      return putBlocks(
+        { ...state, children: ToolFeed.updateChildren(state.children, event, now) },
+        { _tag: "Child", event }
+      )
     case "SubagentProgress":
       return { state: { ...state, children: ToolFeed.updateChildren(state.children, event, now) }, changes: [] }
     case "Waiting":
-      return setActivity(addNotice(state, { _tag: "Notice", level: "warning", text: RunText.describeWait(event) }), "waiting to try again", now)
+      return setActivity(
+        addNotice(state, { _tag: "Notice", level: "warning", text: RunText.describeWait(event) }),
+        "waiting to try again",
+        now
+      )
     case "Notice":
-      return addNotice(state, event.level === "warning"
-        ? { _tag: "Notice", level: "warning", text: `! ${event.message}` }
-        : { _tag: "Notice", level: "info", text: event.message })
+      return addNotice(
+        state,
+        event.level === "warning"
+          ? { _tag: "Notice", level: "warning", text: `! ${event.message}` }
+          : { _tag: "Notice", level: "info", text: event.message }
+      )
     case "RunFinished":
       return finishRun(state, event, options)
     default:
-      // A model that is silent, what a call cost, and another route change nothing here: the run tells of them by notices.
+      // A model that is silent, what a call cost, and another route change nothing here: the run tells of them by
+      // notices.
       return { state, changes: [] }
   }
 }
@@ -249,7 +274,8 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
 export const addNote = (state: State, block: Block.Block): Step => addNotice(state, block)
 
 /** Ends what is being written: nothing follows. */
-export const close = (state: State): Step => closeOpen({ ...state, activity: undefined, calls: new Map(), children: new Map() })
+export const close = (state: State): Step =>
+  closeOpen({ ...state, activity: undefined, calls: new Map(), children: new Map() })
 
 /** A pause in the text after which the spinner comes back. */
 const pauseMillis = 1500
@@ -285,8 +311,12 @@ export const renderActivity = (
 export const renderLive = (state: State, now: number, room: LiveRoom): ReadonlyArray<string> => {
   const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
   const inside = { ...room, columns: room.columns - 1 }
-  const lines = room.verbosity === "off"
-    ? []
-    : [...ToolFeed.renderLiveCalls(state.calls, now, frame, inside), ...ToolFeed.renderLiveChildren(state.children, now, frame, inside)]
+  const lines =
+    room.verbosity === "off"
+      ? []
+      : [
+          ...ToolFeed.renderLiveCalls(state.calls, now, frame, inside),
+          ...ToolFeed.renderLiveChildren(state.children, now, frame, inside)
+        ]
   return lines.length > 0 ? lines : renderActivity(state, now, room)
 }

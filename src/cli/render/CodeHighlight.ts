@@ -1,9 +1,9 @@
 /**
- * Colours of code, by the small tokenizer of `@speed-highlight/core`. Loaded with the parser of Markdown, and never before the first
- * text.
+ * Colours of code, by the small tokenizer of `@speed-highlight/core`. Loaded with the parser of Markdown, and never
+ * before the first text.
  *
- * Text is never changed: without its styles, what comes out is what went in. A language that nobody knows, and code that is too long to be
- * looked at, stay as they are.
+ * Text is never changed: without its styles, what comes out is what went in. A language that nobody knows, and code
+ * that is too long to be looked at, stay as they are.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -11,7 +11,9 @@ import { type ShjLanguageData, type ShjToken, tokenizeWith } from "@speed-highli
 import * as Languages from "@speed-highlight/core/languages"
 import { type Attribute, plainStyle, type Span, type Style } from "./Paint.ts"
 
-/** Characters of code that is looked at, and of a line of it: expressions of the tokenizer may be slow on longer ones. */
+/**
+ * Characters of code that is looked at, and of a line of it: expressions of the tokenizer may be slow on longer ones.
+ */
 const mostCharacters = 20_000
 const longestLine = 1000
 
@@ -78,7 +80,7 @@ const findStyle = (token: ShjToken | undefined): Style => {
 /** Returns the language of a name or of the end of a file's name; undefined for one that is not known. */
 export const findLanguage = (name: string): ShjLanguageData | undefined => {
   const lower = name.toLowerCase()
-  const known = Object.hasOwn(names, lower) ? names[lower] ?? lower : lower
+  const known = Object.hasOwn(names, lower) ? (names[lower] ?? lower) : lower
   return unmarked.has(known) || !Object.hasOwn(languages, known) ? undefined : languages[known]
 }
 
@@ -89,12 +91,17 @@ export const highlightLines = (code: string, name: string): ReadonlyArray<Readon
   if (language === undefined || code.length > mostCharacters) return splitPlain()
   if (code.split("\n").some((line) => line.length > longestLine)) return splitPlain()
   const found: Array<Array<Span>> = [[]]
-  tokenizeWith(code, language, (text, token) => {
-    const style = findStyle(token)
-    for (const [index, part] of text.split("\n").entries()) {
-      if (index > 0) found.push([])
-      if (part !== "") found.at(-1)?.push({ text: part, style })
-    }
-  }, { languages })
+  tokenizeWith(
+    code,
+    language,
+    (text, token) => {
+      const style = findStyle(token)
+      for (const [index, part] of text.split("\n").entries()) {
+        if (index > 0) found.push([])
+        if (part !== "") found.at(-1)?.push({ text: part, style })
+      }
+    },
+    { languages }
+  )
   return found
 }

@@ -19,7 +19,10 @@ export interface Room {
 
 /** Lines of a difference, without its file names. */
 const readBody = (diff: string): ReadonlyArray<string> =>
-  Redaction.redactText(SafeText.sanitise(diff)).replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+) /.test(line))
+  Redaction.redactText(SafeText.sanitise(diff))
+    .replace(/\n$/, "")
+    .split("\n")
+    .filter((line) => !/^(?:---|\+\+\+) /.test(line))
 
 const paintLine = (line: string, { columns, paint }: Room): string => {
   const cut = columns === undefined ? line : Width.cut(line, Math.max(10, columns - 1))
@@ -29,22 +32,36 @@ const paintLine = (line: string, { columns, paint }: Room): string => {
 }
 
 /** Sums of a difference: `+3 −1`. */
-export const formatSums = ({ added, removed }: Pick<FileChange.FileChanged, "added" | "removed">, paint: Paint): string =>
-  [...added > 0 ? [paint.text(`+${added}`, "added")] : [], ...removed > 0 ? [paint.text(`-${removed}`, "removed")] : []].join(" ")
+export const formatSums = (
+  { added, removed }: Pick<FileChange.FileChanged, "added" | "removed">,
+  paint: Paint
+): string =>
+  [
+    ...(added > 0 ? [paint.text(`+${added}`, "added")] : []),
+    ...(removed > 0 ? [paint.text(`-${removed}`, "removed")] : [])
+  ].join(" ")
 
 /** A difference in lines, cut at a number of them; `more` names what shows the rest. */
-export const renderLines = (diff: string, room: Room, more = "/diff or `hermes sessions diff` shows all of it"): ReadonlyArray<string> => {
+export const renderLines = (
+  diff: string,
+  room: Room,
+  more = "/diff or `hermes sessions diff` shows all of it"
+): ReadonlyArray<string> => {
   if (diff === "") return []
   const all = readBody(diff)
   const shown = all.slice(0, room.most)
   const left = all.length - shown.length
   const rest = `… ${left} more line${left === 1 ? "" : "s"}: ${more}`
   const cut = room.columns === undefined ? rest : Width.cut(rest, Math.max(10, room.columns - 1))
-  return [...shown.map((line) => paintLine(line, room)), ...left > 0 ? [room.paint.text(cut, "dim")] : []]
+  return [...shown.map((line) => paintLine(line, room)), ...(left > 0 ? [room.paint.text(cut, "dim")] : [])]
 }
 
 /** A file with the sums of its difference. */
-export const renderTitle = (change: Pick<FileChange.FileChanged, "added" | "removed">, name: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
+export const renderTitle = (
+  change: Pick<FileChange.FileChanged, "added" | "removed">,
+  name: string,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): string => {
   const label = SafeText.toLine(Redaction.redactText(name))
   return `${paint.text(columns === undefined ? label : Width.cut(label, Math.max(10, columns - 16)), "bold")} ${formatSums(change, paint)}`.trimEnd()
 }

@@ -1,12 +1,13 @@
 /**
- * A run as a user sees it: the answer as it is written, one line for each tool call, what the run waits for. A projection
- * of its events; it changes nothing.
+ * A run as a user sees it: the answer as it is written, one line for each tool call, what the run waits for. A
+ * projection of its events; it changes nothing.
  *
- * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for, and a
- * retry by one line. What the run is at just now is in {@link Printer.view}, for live lines.
+ * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for,
+ * and a retry by one line. What the run is at just now is in {@link Printer.view}, for live lines.
  *
- * Text that is taken back is erased where it is still on the terminal and nothing stands below it; where it is not, a line says that
- * the answer was changed, and the new text follows. Into a pipe, which takes nothing back, the text of a step goes when it is final.
+ * Text that is taken back is erased where it is still on the terminal and nothing stands below it; where it is not, a
+ * line says that the answer was changed, and the new text follows. Into a pipe, which takes nothing back, the text of a
+ * step goes when it is final.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -224,7 +225,8 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
       printDelta(result.text)
       closeText()
     }
-    if (options.showCost && result.usage.requestCount > 0) printLines([screen.asidePaint.text(UsageText.formatLine(result.usage, result.cost), "dim")])
+    if (options.showCost && result.usage.requestCount > 0)
+      printLines([screen.asidePaint.text(UsageText.formatLine(result.usage, result.cost), "dim")])
   }
 
   /** Differences of the files that a call changed. */
@@ -233,11 +235,24 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     changed = changed.filter((change) => change.callId !== callId)
     const verbosity = options.verbosity()
     if (verbosity === "off" || own.length === 0) return []
-    const room = { paint: screen.asidePaint, columns: screen.asideColumns(), most: verbosity === "verbose" ? verboseDiffLines : diffLines }
+    const room = {
+      paint: screen.asidePaint,
+      columns: screen.asideColumns(),
+      most: verbosity === "verbose" ? verboseDiffLines : diffLines
+    }
     const shown = own.slice(0, shownFiles)
     return [
-      ...shown.flatMap((change) => DiffText.renderFile(change, FileChange.readFileName(change), room)).map((line) => `  ${line}`),
-      ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff or hermes sessions diff shows all of them`, "dim")] : []
+      ...shown
+        .flatMap((change) => DiffText.renderFile(change, FileChange.readFileName(change), room))
+        .map((line) => `  ${line}`),
+      ...(own.length > shown.length
+        ? [
+            screen.asidePaint.text(
+              `  … ${own.length - shown.length} more files: /diff or hermes sessions diff shows all of them`,
+              "dim"
+            )
+          ]
+        : [])
     ]
   }
 
@@ -271,7 +286,9 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
         return setActivity("writing", now)
       case "ToolsScheduled":
         printPending()
-        return options.verbosity() === "verbose" ? printAside(`┊ ${Schedule.explain(event.calls, event)}`, "dim") : undefined
+        return options.verbosity() === "verbose"
+          ? printAside(`┊ ${Schedule.explain(event.calls, event)}`, "dim")
+          : undefined
       case "ToolInputDelta":
         return printLines(feed.take(event, now, screen.asideColumns()))
       case "ToolStarted":
@@ -295,7 +312,10 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
         printAside(RunText.describeWait(event), "yellow")
         return setActivity("waiting to try again", now)
       case "Notice":
-        return printAside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
+        return printAside(
+          `${event.level === "warning" ? "! " : ""}${event.message}`,
+          event.level === "warning" ? "yellow" : "dim"
+        )
       case "RunFinished":
         finishRun(event)
         over = true
@@ -319,10 +339,12 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
 
   /** Lines of the block that is still written, no more than there is room for. */
   const openBlock: Screen.Draft = ({ columns, rows }) => {
-    const open = screen.answerColumns() === undefined ? "" : text?.open() ?? ""
+    const open = screen.answerColumns() === undefined ? "" : (text?.open() ?? "")
     if (open === "") return []
-    const lines = open.split("\n").slice(0, -1).map((line) =>
-      Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+    const lines = open
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => (Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1)))
     const apart = kind !== "text" && kind !== "nothing" && (screen.joined || said.trim() !== "") ? [""] : []
     return [...apart, ...lines].slice(-rows)
   }
@@ -342,7 +364,9 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
           drawnAt = now
           screen.refresh()
         })
-        const writes = markdown === undefined && events.some(({ _tag }) => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished")
+        const writes =
+          markdown === undefined &&
+          events.some(({ _tag }) => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished")
         return writes ? Effect.andThen(load, printed) : printed
       }),
     note: (line) => {

@@ -1,5 +1,6 @@
 /**
- * Causes of an early end of a run in words, the same on the command line and in a conversation; each client adds how to go on.
+ * Causes of an early end of a run in words, the same on the command line and in a conversation; each client adds how to
+ * go on.
  *
  * Source: `hermes-product.md` §1.3.
  */

@@ -1,5 +1,6 @@
 /**
- * Help as it is printed: rows of two columns and paragraphs, broken at words so that no line is wider than a terminal usually is.
+ * Help as it is printed: rows of two columns and paragraphs, broken at words so that no line is wider than a terminal
+ * usually is.
  */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
@@ -59,11 +60,7 @@ const fitHelp = (help: string): string => {
 
 /** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
 const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
-  CliOutput.defaultFormatter({
-    colors,
-    inheritedFlags: command === "chat" ? "full" : "summary",
-    globalFlags: "none"
-  })
+  CliOutput.defaultFormatter({ colors, inheritedFlags: command === "chat" ? "full" : "summary", globalFlags: "none" })
 
 /** The help of a command of `hermes`, undefined for that of the program. */
 export const render = (doc: HelpDoc, command: string | undefined, colors: boolean): string =>

@@ -1,10 +1,10 @@
 /**
- * A screen for screen readers and for terminals that only write (`--plain`, `TERM=dumb`): text follows text, nothing is drawn again, and
- * there is no escape sequence at all.
+ * A screen for screen readers and for terminals that only write (`--plain`, `TERM=dumb`): text follows text, nothing is
+ * drawn again, and there is no escape sequence at all.
  *
- * Of live lines only the one with the cursor is shown, which is what is typed: added characters are written behind it, removed ones by
- * backspaces, and another text on a new line. What a run is at is not shown; lines about tools come when they end. Lines are as long as
- * they are: the terminal, or the reader, breaks them.
+ * Of live lines only the one with the cursor is shown, which is what is typed: added characters are written behind it,
+ * removed ones by backspaces, and another text on a new line. What a run is at is not shown; lines about tools come
+ * when they end. Lines are as long as they are: the terminal, or the reader, breaks them.
  *
  * Source: `hermes-product.md` §1.8.
  */

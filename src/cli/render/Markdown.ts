@@ -1,11 +1,12 @@
 /**
- * Markdown as text for a terminal while the model still writes it: text that is final, and the block that is still open.
+ * Markdown as text for a terminal while the model still writes it: text that is final, and the block that is still
+ * open.
  *
- * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and takes
- *   the marks away, for text that is copied or read aloud; `makeRawRenderer` is the text itself. All are made harmless first, see
- *   `SafeText`.
- * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next one
- *   begins, code when its fence is closed. `makeRawRenderer` text is final at once.
+ * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and
+ *   takes the marks away, for text that is copied or read aloud; `makeRawRenderer` is the text itself. All are made
+ *   harmless first, see `SafeText`.
+ * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next
+ *   one begins, code when its fence is closed. `makeRawRenderer` text is final at once.
  * - The output does not depend on the pieces in which the text comes in, and ends with a line end. Blank lines at the
  *   beginning and the end are left out.
  *
@@ -61,4 +62,7 @@ const makeRawRenderer = (): Renderer => {
 export const load = (mode: Mode): Effect.Effect<Make> =>
   mode === "raw"
     ? Effect.succeed(makeRawRenderer)
-    : Effect.map(Effect.promise(() => import("./MarkdownBlocks.ts")), ({ make }) => make)
+    : Effect.map(
+        Effect.promise(() => import("./MarkdownBlocks.ts")),
+        ({ make }) => make
+      )

@@ -1,10 +1,10 @@
 /**
  * Blocks of Markdown, read by the lexer of `marked` and laid out for a terminal.
  *
- * The rules are those of GitHub's Markdown, made stricter where they take characters out of text that is no Markdown: HTML,
- * link references and underlined headings are text, and the inside of a line follows `MarkdownInline`. A paragraph keeps
- * the line ends that its author gave it. Lines are broken between words; code is never broken, and loses nothing but the
- * indentation of its block, so that it can be copied.
+ * The rules are those of GitHub's Markdown, made stricter where they take characters out of text that is no Markdown:
+ * HTML, link references and underlined headings are text, and the inside of a line follows `MarkdownInline`. A
+ * paragraph keeps the line ends that its author gave it. Lines are broken between words; code is never broken, and
+ * loses nothing but the indentation of its block, so that it can be copied.
  *
  * Lists and quotes are nested at most {@link deepest} levels; marks below that are text.
  */
@@ -54,7 +54,8 @@ class BlockTokenizer extends Tokenizer {
   override lheading(): undefined {}
 }
 
-const readTokens = (text: string): ReadonlyArray<Token> => new Lexer({ gfm: true, tokenizer: new BlockTokenizer() }).blockTokens(text, [])
+const readTokens = (text: string): ReadonlyArray<Token> =>
+  new Lexer({ gfm: true, tokenizer: new BlockTokenizer() }).blockTokens(text, [])
 
 const countLineEnds = (text: string): number => text.split("\n").length - 1
 
@@ -171,13 +172,16 @@ class Layout {
       const first = line.slice(0, line.length - content.length)
       const indent = Width.measure(first.replaceAll("\t", "    "))
       const room = this.#room(prefix)
-      const wrap = Wrap.make({
-        columns: room,
-        first: prefix.take() + first,
-        rest: prefix.rest + " ".repeat(indent * 3 > room ? 0 : indent),
-        indent,
-        longWords: "overflow"
-      }, paint)
+      const wrap = Wrap.make(
+        {
+          columns: room,
+          first: prefix.take() + first,
+          rest: prefix.rest + " ".repeat(indent * 3 > room ? 0 : indent),
+          indent,
+          longWords: "overflow"
+        },
+        paint
+      )
       for (const span of MarkdownInline.render(checkbox + content, paint)) this.out += wrap.add(span)
       this.out += `${wrap.end()}\n`
       this.#lineEnded(1)
@@ -204,7 +208,8 @@ class Layout {
     const colored = paint.color ? CodeHighlight.highlightLines(text, name) : undefined
     for (const [index, line] of text.split("\n").entries()) {
       if (line.trim() === "") this.#line(prefix, "")
-      else this.out += `${prefix.take()}${codeIndent}${colored?.[index]?.map(({ style, text }) => paint.span(text, style)).join("") ?? line}\n`
+      else
+        this.out += `${prefix.take()}${codeIndent}${colored?.[index]?.map(({ style, text }) => paint.span(text, style)).join("") ?? line}\n`
     }
   }
 
@@ -217,7 +222,7 @@ class Layout {
       const inside = prefix.within(`${bullet} `, " ".repeat(columns), columns)
       const [first] = item.tokens.filter(({ type }) => type !== "checkbox")
       const beside = first !== undefined && first.type !== "code" && first.type !== "table" && first.type !== "hr"
-      const checkbox = item.task ? item.checked === true ? "[x] " : "[ ] " : ""
+      const checkbox = item.task ? (item.checked === true ? "[x] " : "[ ] ") : ""
       if (!beside) this.#line(inside, checkbox)
       this.blocks(item.tokens, inside, beside ? checkbox : "")
       this.lineEnds = countTrailingLineEnds(item.raw)
@@ -268,7 +273,10 @@ const selectFinished = (tokens: ReadonlyArray<Token>): FinishedTokens => {
       const items = open.items.slice(0, -1)
       return items.length === 0
         ? { tokens: before, length: measureLength(before) }
-        : { tokens: [...before, { ...open, items, raw: items.map(({ raw }) => raw).join("") }], length: measureLength(before) + measureLength(items) }
+        : {
+            tokens: [...before, { ...open, items, raw: items.map(({ raw }) => raw).join("") }],
+            length: measureLength(before) + measureLength(items)
+          }
     }
     default:
       if (blankFollows) return all

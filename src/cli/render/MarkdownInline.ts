@@ -2,11 +2,12 @@
  * Markdown inside of a line as styled text: emphasis, code, links.
  *
  * The rules of emphasis are those of CommonMark, made stricter where they take characters out of what is no Markdown:
- * between ASCII letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs white
- * space on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). They are
- * looser next to characters of scripts that write without spaces. A backslash hides only from `*`, `_`, `` ` ``, `~` and `#`,
- * so that paths, patterns and formulas keep theirs. What begins something and is not ended within {@link reach} characters
- * is text. Emphasis ends with its line; link texts hold no brackets; references, footnotes and HTML are text.
+ * between ASCII letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs
+ * white space on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`).
+ * They are looser next to characters of scripts that write without spaces. A backslash hides only from `*`, `_`, ``
+ * ` ``, `~` and `#`, so that paths, patterns and formulas keep theirs. What begins something and is not ended within
+ * {@link reach} characters is text. Emphasis ends with its line; link texts hold no brackets; references, footnotes and
+ * HTML are text.
  */
 import { type Attribute, isSafeLink, type Paint, plainStyle, type Span, type Style } from "./Paint.ts"
 
@@ -27,8 +28,8 @@ const addressLink = /^<((?:https?:\/\/|mailto:)[^\s<>]*)>/
 const stripScheme = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
 
 /**
- * Returns the text of a link. Its address is behind the text where the terminal knows links and the text does not look like
- * another address; otherwise it follows the text, unless they are the same.
+ * Returns the text of a link. Its address is behind the text where the terminal knows links and the text does not look
+ * like another address; otherwise it follows the text, unless they are the same.
  */
 const makeLinkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
   const shown = label.map(({ text }) => text).join("")
@@ -39,7 +40,9 @@ const makeLinkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> 
     style: { attributes: [...span.style.attributes, "underline"], ...(linked ? { link: url } : {}) }
   }))
   return linked || same || url === "" || shown === ""
-    ? styled.length === 0 ? [{ text: url, style: { attributes: ["underline"] } }] : styled
+    ? styled.length === 0
+      ? [{ text: url, style: { attributes: ["underline"] } }]
+      : styled
     : [...styled, { text: ` (${url})`, style: plainStyle }]
 }
 
@@ -118,7 +121,8 @@ const toSpans = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
   }
   for (const item of items) {
     if (item._tag === "Spans") {
-      for (const span of item.spans) spans.push({ text: span.text, style: span.style === plainStyle ? style : withAttributes(span.style, open) })
+      for (const span of item.spans)
+        spans.push({ text: span.text, style: span.style === plainStyle ? style : withAttributes(span.style, open) })
       continue
     }
     if (item.closed.length > 0) setStyle(open.slice(0, open.length - item.closed.length))
@@ -154,7 +158,10 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
     for (const found of within.matchAll(/`+/g)) {
       if (found[0].length !== marks.length || line.charAt(from + found.index + marks.length) === "`") continue
       const inner = within.slice(0, found.index)
-      const trimmed = inner.length > 2 && inner.startsWith(" ") && inner.endsWith(" ") && /[^ ]/.test(inner) ? inner.slice(1, -1) : inner
+      const trimmed =
+        inner.length > 2 && inner.startsWith(" ") && inner.endsWith(" ") && /[^ ]/.test(inner)
+          ? inner.slice(1, -1)
+          : inner
       items.push({ _tag: "Spans", spans: [{ text: trimmed, style: code }] })
       return from + found.index + marks.length
     }
@@ -167,9 +174,10 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
     const found = address ?? inlineLink.exec(rest)
     if (found === null) return addText(at + 1)
     const [all, label = "", url = ""] = found
-    const spans = address === null
-      ? makeLinkSpans({ label: render(label, paint), url: url.replace(/^<(.*)>$/, "$1") }, paint)
-      : makeLinkSpans({ label: [{ text: label, style: plainStyle }], url: label }, paint)
+    const spans =
+      address === null
+        ? makeLinkSpans({ label: render(label, paint), url: url.replace(/^<(.*)>$/, "$1") }, paint)
+        : makeLinkSpans({ label: [{ text: label, style: plainStyle }], url: label }, paint)
     items.push({ _tag: "Spans", spans })
     return at + all.length
   }
@@ -197,7 +205,8 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
     const item: Delimiter = { _tag: "Delimiter", run, left: run.to - run.from, opened: [], closed: [] }
     items.push(item)
     const far = openers[0]
-    if (far !== undefined && run.from - far.run.to > reach) openers = openers.filter((opener) => run.from - opener.run.to <= reach)
+    if (far !== undefined && run.from - far.run.to > reach)
+      openers = openers.filter((opener) => run.from - opener.run.to <= reach)
     if (run.canClose) matchDelimiters(item)
     if (run.canOpen && item.left > 0) openers.push(item)
     return run.to

@@ -1,6 +1,6 @@
 /**
- * Tables of Markdown, laid out for a terminal: columns as wide as they must be, and narrower with broken lines where the
- * terminal has no room. A table that fits in no way becomes a list of its rows.
+ * Tables of Markdown, laid out for a terminal: columns as wide as they must be, and narrower with broken lines where
+ * the terminal has no room. A table that fits in no way becomes a list of its rows.
  */
 import * as MarkdownInline from "./MarkdownInline.ts"
 import type { MarkdownTheme } from "./MarkdownTheme.ts"
@@ -13,9 +13,17 @@ type Align = "left" | "right" | "center"
 /** Columns of a column that is still of use. */
 const narrowest = 5
 
-const trimRow = (row: string): string => row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "")
+const trimRow = (row: string): string =>
+  row
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "")
 
-const cleanCell = (cell: string): string => cell.trim().replaceAll("\\|", "|").replace(/<br\s*\/?>/gi, " ")
+const cleanCell = (cell: string): string =>
+  cell
+    .trim()
+    .replaceAll("\\|", "|")
+    .replace(/<br\s*\/?>/gi, " ")
 
 const bar = /(?<!\\)\|/
 const barOrCode = /(?<!\\)\||(`+)(?:(?!\1)[^\n]){0,500}?\1(?!`)/g
@@ -34,7 +42,8 @@ const splitCells = (row: string, count = 0): ReadonlyArray<string> => {
   return (cells.length < count ? line.split(bar) : cells).map(cleanCell)
 }
 
-const readAlignment = (cell: string): Align => cell.endsWith(":") ? cell.startsWith(":") ? "center" : "right" : "left"
+const readAlignment = (cell: string): Align =>
+  cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : "left"
 
 /** Widths that fit, the widest columns cut first; `undefined` when there is no room for all. */
 const fitWidths = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
@@ -54,7 +63,10 @@ const fitWidths = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<
 
 const joinText = (spans: ReadonlyArray<Span>): string => spans.map(({ text }) => text).join("")
 
-const toBold = ({ style, text }: Span): Span => ({ text, style: { ...style, attributes: ["bold", ...style.attributes] } })
+const toBold = ({ style, text }: Span): Span => ({
+  text,
+  style: { ...style, attributes: ["bold", ...style.attributes] }
+})
 
 /** The rows of a table, its delimiter row left out, as lines of at most so many columns. */
 export const render = (
@@ -68,12 +80,15 @@ export const render = (
     const found = splitCells(row, aligns.length)
     // Cells that have no column are not lost.
     const last = found.slice(aligns.length - 1).join(" | ")
-    return aligns.map((_, index) => MarkdownInline.render(index < aligns.length - 1 ? found[index] ?? "" : last, paint))
+    return aligns.map((_, index) =>
+      MarkdownInline.render(index < aligns.length - 1 ? (found[index] ?? "") : last, paint)
+    )
   }
   const header = parseCells(first).map((spans) => spans.map(toBold))
   const body = others.map(parseCells)
   const natural = aligns.map((_, index) =>
-    Math.max(1, ...[header, ...body].map((row) => Width.measure(joinText(row[index] ?? [])))))
+    Math.max(1, ...[header, ...body].map((row) => Width.measure(joinText(row[index] ?? []))))
+  )
   const widths = fitWidths(natural, columns - 3 * (aligns.length - 1))
   if (widths === undefined) return renderList(header, body, columns, paint)
 
@@ -82,13 +97,18 @@ export const render = (
     const broken = widths.map((width, index) => Wrap.wrapLines(content[index] ?? [], width, paint))
     const height = Math.max(...broken.map((cell) => cell.length))
     return Array.from({ length: height }, (_, line) =>
-      widths.map((width, index) => {
-        const text = broken[index]?.[line] ?? ""
-        const padded = Width.pad(strip(text), width, aligns[index])
-        return padded.replace(strip(text), () => text)
-      }).join(` ${vertical} `).trimEnd())
+      widths
+        .map((width, index) => {
+          const text = broken[index]?.[line] ?? ""
+          const padded = Width.pad(strip(text), width, aligns[index])
+          return padded.replace(strip(text), () => text)
+        })
+        .join(` ${vertical} `)
+        .trimEnd()
+    )
   }
-  const rule = widths.map((width) => lines.horizontal.repeat(width))
+  const rule = widths
+    .map((width) => lines.horizontal.repeat(width))
     .join(lines.horizontal + lines.cross + lines.horizontal)
   return [...renderRow(header), paint.text(rule, "dim"), ...body.flatMap(renderRow)]
 }
@@ -100,7 +120,8 @@ const renderList = (
   paint: Paint
 ): ReadonlyArray<string> =>
   body.flatMap((row, index) => [
-    ...index === 0 ? [] : [""],
+    ...(index === 0 ? [] : [""]),
     ...header.flatMap((name, column) =>
-      Wrap.wrapLines([...name, { text: ": ", style: { attributes: [] } }, ...row[column] ?? []], columns, paint))
+      Wrap.wrapLines([...name, { text: ": ", style: { attributes: [] } }, ...(row[column] ?? [])], columns, paint)
+    )
   ])

@@ -22,19 +22,19 @@ export interface MarkdownTheme {
 export const makeStyledTheme = (paint: Paint.Paint): MarkdownTheme => ({
   paint,
   quote: `${paint.text("│", "dim")} `,
-  bullet: (marker) => marker === "-" || marker === "*" ? "•" : marker,
+  bullet: (marker) => (marker === "-" || marker === "*" ? "•" : marker),
   codeIndent: "  ",
-  label: (language) => language === "" ? "" : paint.text(`── ${language}`, "dim"),
+  label: (language) => (language === "" ? "" : paint.text(`── ${language}`, "dim")),
   rule: (columns) => paint.text("─".repeat(columns), "dim"),
   table: { vertical: "│", horizontal: "─", cross: "┼" },
-  heading: (level) => level <= 2 ? ["bold", "magenta"] : ["bold"]
+  heading: (level) => (level <= 2 ? ["bold", "magenta"] : ["bold"])
 })
 
 /** Blocks without styles, in plain characters; code stands as it is. */
 export const stripped: MarkdownTheme = {
   paint: Paint.plain,
   quote: "> ",
-  bullet: (marker) => marker === "*" ? "-" : marker,
+  bullet: (marker) => (marker === "*" ? "-" : marker),
   codeIndent: "",
   label: () => "",
   rule: () => "---",

@@ -1,6 +1,6 @@
 /**
- * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape sequences
- * into text.
+ * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape
+ * sequences into text.
  *
  * A view names roles (`muted`, `error`), and the theme says how they look. Each piece of text carries
  * its own beginning and reset: whatever is written next starts from the terminal's defaults.
@@ -10,7 +10,15 @@ import * as Theme from "./Theme.ts"
 const shapes = { bold: "1", italic: "3", underline: "4", strike: "9" } as const
 
 /** Colours by name, as the roles that they stand for. */
-const colours = { dim: "muted", red: "error", green: "success", yellow: "warning", blue: "link", magenta: "heading", cyan: "accent" } as const
+const colours = {
+  dim: "muted",
+  red: "error",
+  green: "success",
+  yellow: "warning",
+  blue: "link",
+  magenta: "heading",
+  cyan: "accent"
+} as const
 
 /** One property of how text looks: a shape, or a role of the theme. */
 export type Attribute = keyof typeof shapes | keyof typeof colours | Theme.Role
@@ -71,7 +79,8 @@ export const make = (options: Options): Paint => {
     ...options,
     text: paintText,
     span: (content, { attributes, codes, link }) => {
-      const painted = codes === undefined || !color ? paintText(content, ...attributes) : `\u001b[${codes}m${content}\u001b[0m`
+      const painted =
+        codes === undefined || !color ? paintText(content, ...attributes) : `\u001b[${codes}m${content}\u001b[0m`
       return link === undefined || !options.hyperlinks ? painted : linkText(painted, link)
     }
   }
@@ -116,18 +125,20 @@ const linkingPrograms = new Set(["iTerm.app", "WezTerm", "ghostty", "vscode", "H
 
 const knowsLinks = (env: Environment): boolean =>
   env["FORCE_HYPERLINK"] === undefined
-    ? env["TMUX"] === undefined && env["STY"] === undefined && (
-      linkingPrograms.has(env["TERM_PROGRAM"] ?? "") || Number(env["VTE_VERSION"] ?? 0) >= 5000
-      || env["KITTY_WINDOW_ID"] !== undefined || env["WT_SESSION"] !== undefined
-      || /^(?:foot|alacritty|xterm-kitty|xterm-ghostty)/.test(env["TERM"] ?? "")
-    )
+    ? env["TMUX"] === undefined &&
+      env["STY"] === undefined &&
+      (linkingPrograms.has(env["TERM_PROGRAM"] ?? "") ||
+        Number(env["VTE_VERSION"] ?? 0) >= 5000 ||
+        env["KITTY_WINDOW_ID"] !== undefined ||
+        env["WT_SESSION"] !== undefined ||
+        /^(?:foot|alacritty|xterm-kitty|xterm-ghostty)/.test(env["TERM"] ?? ""))
     : env["FORCE_HYPERLINK"] !== "0"
 
-/** Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
+/**
+ * Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the
+ * terminal has none.
+ */
 export const detectCapabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
   const escapes = terminal && env["TERM"] !== "dumb"
-  return {
-    color: escapes && (env["NO_COLOR"] ?? "") === "",
-    hyperlinks: escapes && knowsLinks(env)
-  }
+  return { color: escapes && (env["NO_COLOR"] ?? "") === "", hyperlinks: escapes && knowsLinks(env) }
 }

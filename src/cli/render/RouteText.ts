@@ -15,6 +15,10 @@ export const describeResting = (keys: RouteStatus["keys"]): ReadonlyArray<string
 /** Its name and its state. */
 export const formatRoute = ({ breaker, keys, route }: RouteStatus): string => {
   const name = `${route.model} by ${route.provider}`
-  const state = [...(keys.length > 1 ? [`${keys.length} keys`] : []), ...describeResting(keys), `breaker ${breaker.toLowerCase()}`]
+  const state = [
+    ...(keys.length > 1 ? [`${keys.length} keys`] : []),
+    ...describeResting(keys),
+    `breaker ${breaker.toLowerCase()}`
+  ]
   return `${name}, ${state.join(", ")}`
 }

@@ -27,7 +27,9 @@ export interface ReasoningText {
 
 const reasoningStyle: Paint.Style = { attributes: ["dim"] }
 
-/** Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for. */
+/**
+ * Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for.
+ */
 export const makeReasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
   const harmless = SafeText.makeStream()
   const bar = `${paint.text("┊", "dim")} `
@@ -42,13 +44,10 @@ export const makeReasoningText = (paint: Paint.Paint, columns: () => number | un
       const gap = begun ? `${bar.trimEnd()}\n`.repeat(Math.min(1, blanks)) : ""
       begun = true
       blanks = 0
-      line = Wrap.make({
-        columns: columns() ?? Infinity,
-        first: bar,
-        rest: bar,
-        indent: 2,
-        longWords: "overflow"
-      }, paint)
+      line = Wrap.make(
+        { columns: columns() ?? Infinity, first: bar, rest: bar, indent: 2, longWords: "overflow" },
+        paint
+      )
       return gap + line.add({ text: written, style: reasoningStyle })
     }
     return line.add({ text, style: reasoningStyle })

@@ -4,10 +4,10 @@
  *
  * - Control characters become their visible pictures (`␛` for escape), so that no escape sequence reaches the terminal,
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
- * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody sees
- *   them, and they make a command look like another one.
- * - {@link toPlainText}, which every line of a command passes, removes whole control sequences instead (colours, cursor moves,
- *   titles, the clipboard), so that text with colours stays readable in a pipe.
+ * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody
+ *   sees them, and they make a command look like another one.
+ * - {@link toPlainText}, which every line of a command passes, removes whole control sequences instead (colours, cursor
+ *   moves, titles, the clipboard), so that text with colours stays readable in a pipe.
  * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
  */
 
@@ -18,7 +18,7 @@ const toPicture = (char: string): string => {
   const code = char.charCodeAt(0)
   if (code < 0x20) return String.fromCharCode(0x2400 + code)
   if (code === 0x7f) return "␡"
-  return code < 0xa0 || code >= 0xd800 && code < 0xe000 ? "\ufffd" : ""
+  return code < 0xa0 || (code >= 0xd800 && code < 0xe000) ? "\ufffd" : ""
 }
 
 /** A text of any number of lines, made harmless. */
@@ -35,14 +35,22 @@ const sequences = new RegExp(
   "gu"
 )
 
-/** Removes control sequences, then makes harmless what is left. Text without control characters is returned as it is. */
-export const toPlainText = (value: string): string => harmful.test(value) ? sanitise(value.replace(sequences, "")) : value
+/**
+ * Removes control sequences, then makes harmless what is left. Text without control characters is returned as it is.
+ */
+export const toPlainText = (value: string): string =>
+  harmful.test(value) ? sanitise(value.replace(sequences, "")) : value
 
 const escaped = new RegExp(String.raw`[\u007f-\u009f\u202a-\u202e\u2066-\u2069]`, "gu")
 
-/** Writes a value as JSON in which such characters are `\\uXXXX`: a terminal shows them, a parser reads the same value. */
+/**
+ * Writes a value as JSON in which such characters are `\\uXXXX`: a terminal shows them, a parser reads the same value.
+ */
 export const toJson = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, null, indent).replace(escaped, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  JSON.stringify(value, null, indent).replace(
+    escaped,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
+  )
 
 /** The same as one line: runs of white space, line ends too, are a space. */
 export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()

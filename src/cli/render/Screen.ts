@@ -3,8 +3,8 @@
  * spinner, the prompt), which are drawn again whenever something changes.
  *
  * An answer and what is said about it may go to different streams (stdout and stderr), which may or may not be the same
- * terminal. Live lines are drawn only on a terminal; everything else works the same without one. An answer may stand in the
- * middle of a line when live lines are drawn: they begin on the next line, and the answer goes on where it was.
+ * terminal. Live lines are drawn only on a terminal; everything else works the same without one. An answer may stand in
+ * the middle of a line when live lines are drawn: they begin on the next line, and the answer goes on where it was.
  *
  * Everything happens at once: each call is one write, so that nothing that runs at the same time can come between.
  *
@@ -57,8 +57,8 @@ const hideCursor = "\u001b[?25l"
 const showCursor = "\u001b[?25h"
 const clearBelow = "\u001b[J"
 
-const moveUp = (rows: number): string => rows > 0 ? `\u001b[${rows}A` : ""
-const moveRight = (columns: number): string => columns > 0 ? `\u001b[${columns}C` : ""
+const moveUp = (rows: number): string => (rows > 0 ? `\u001b[${rows}A` : "")
+const moveRight = (columns: number): string => (columns > 0 ? `\u001b[${columns}C` : "")
 
 interface DrawnLines {
   readonly widths: ReadonlyArray<number>
@@ -90,8 +90,8 @@ export interface Screen {
   /** Returns the place at which the text ends; undefined where the answer goes to no terminal. */
   readonly mark: () => Mark | undefined
   /**
-   * Takes everything away that was written since a mark. Returns false, and does nothing, where a part of it has scrolled away or
-   * the terminal has another size than it had.
+   * Takes everything away that was written since a mark. Returns false, and does nothing, where a part of it has
+   * scrolled away or the terminal has another size than it had.
    */
   readonly takeBack: (mark: Mark) => boolean
   /** Ends a line that was begun. */
@@ -107,13 +107,16 @@ export interface Screen {
   /** Empties the terminal; what has scrolled away stays. */
   readonly clear: () => void
   /**
-   * Writes text in place of so many rows that were written last, those that scrolled away excepted: the terminal's size changed, or what
-   * stands there is shown otherwise from now on.
+   * Writes text in place of so many rows that were written last, those that scrolled away excepted: the terminal's size
+   * changed, or what stands there is shown otherwise from now on.
    */
   readonly rewrite: (rows: number, text: string) => void
   /** The same for text that is broken as before: what has scrolled away of it is not written again. */
   readonly repaint: (rows: number, text: string) => void
-  /** Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written meanwhile. */
+  /**
+   * Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written
+   * meanwhile.
+   */
   readonly lend: (isLent: boolean) => void
 }
 
@@ -168,9 +171,14 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   /** Row of the end of the text, counted from the first mark on. */
   let row = 0
   let counting = false
-  /** The lowest row that was written since then, live lines included: what is higher than the terminal above it has scrolled away. */
+  /**
+   * The lowest row that was written since then, live lines included: what is higher than the terminal above it has
+   * scrolled away.
+   */
   let lowest = 0
-  /** The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more. */
+  /**
+   * The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more.
+   */
   let returned = false
   let lent = false
 
@@ -194,7 +202,11 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     return column === 0 ? begin : `${begin}${moveUp(1)}\r${moveRight(Math.min(column, columns - 1))}`
   }
 
-  const layOut = (): { readonly lines: ReadonlyArray<string>; readonly drawn: DrawnLines; readonly visible: boolean } => {
+  const layOut = (): {
+    readonly lines: ReadonlyArray<string>
+    readonly drawn: DrawnLines
+    readonly visible: boolean
+  } => {
     const { columns, rows } = size()
     const { cursor: below, lines: live } = view({ columns, rows })
     const above = draft({ columns, rows: Math.max(1, rows - live.length - 1) })
@@ -203,15 +215,24 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const widths = lines.map((line) => Width.measure(Paint.strip(line)))
     const last = Math.max(0, lines.length - 1)
     const at = cursor ?? { row: last, column: widths[last] ?? 0 }
-    return { lines, drawn: { widths, ...at, text: lines.join("\n") }, visible: cursor !== undefined || lines.length === 0 }
+    return {
+      lines,
+      drawn: { widths, ...at, text: lines.join("\n") },
+      visible: cursor !== undefined || lines.length === 0
+    }
   }
 
   const drawLines = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
     if (lines.length === 0) return toggleCursor(true)
     drawn = next
     lowest = Math.max(lowest, row + lines.length - (column > 0 ? 0 : 1))
-    return (column > 0 ? "\n" : "") + next.text + moveUp(lines.length - 1 - next.row) + `\r${moveRight(next.column)}` +
+    return (
+      (column > 0 ? "\n" : "") +
+      next.text +
+      moveUp(lines.length - 1 - next.row) +
+      `\r${moveRight(next.column)}` +
       toggleCursor(visible)
+    )
   }
 
   const writeTo = (sink: Sink, text: string): void => {
@@ -231,9 +252,10 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   const refresh = (): void => {
     if (lent) return
     const next = layOut()
-    const same = drawn === undefined
-      ? next.lines.length === 0
-      : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
+    const same =
+      drawn === undefined
+        ? next.lines.length === 0
+        : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
     if (!same) terminal?.write(eraseLive() + drawLines(next))
   }
 
@@ -265,8 +287,8 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     asidePaint: aside.paint,
     joined: answer.terminal === aside.terminal,
     size,
-    answerColumns: () => answer.terminal ? size().columns - 1 : undefined,
-    asideColumns: () => aside.terminal ? size().columns - 1 : undefined,
+    answerColumns: () => (answer.terminal ? size().columns - 1 : undefined),
+    asideColumns: () => (aside.terminal ? size().columns - 1 : undefined),
     mark: () => {
       if (!answer.terminal) return undefined
       if (!counting) {
@@ -277,7 +299,8 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     },
     takeBack: (mark) => {
       const { columns, rows } = size()
-      const isThere = mark.size.columns === columns && mark.size.rows === rows && mark.column < columns && mark.row > lowest - rows
+      const isThere =
+        mark.size.columns === columns && mark.size.rows === rows && mark.column < columns && mark.row > lowest - rows
       if (!isThere) return false
       const before = eraseLive()
       const back = `${moveUp(row - mark.row)}\r${moveRight(mark.column)}${clearBelow}`

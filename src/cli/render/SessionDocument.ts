@@ -29,9 +29,14 @@ interface Section {
   readonly blocks: ReadonlyArray<Block>
 }
 
-const speakers: Readonly<Record<Prompt.Message["role"], string>> = { system: "System", user: "You", assistant: "Agent", tool: "Tool" }
+const speakers: Readonly<Record<Prompt.Message["role"], string>> = {
+  system: "System",
+  user: "You",
+  assistant: "Agent",
+  tool: "Tool"
+}
 
-const formatReadable = (value: unknown): string => typeof value === "string" ? value : SafeText.toJson(value, 2)
+const formatReadable = (value: unknown): string => (typeof value === "string" ? value : SafeText.toJson(value, 2))
 
 const cleanText = (text: string): string => Redaction.redactText(SafeText.toPlainText(text))
 
@@ -41,11 +46,23 @@ const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
     case "reasoning":
       return part.text.trim() === "" ? [] : [{ kind: part.type, name: "", text: cleanText(part.text) }]
     case "file":
-      return [{ kind: "text", name: "", text: cleanText(`[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`) }]
+      return [
+        {
+          kind: "text",
+          name: "",
+          text: cleanText(`[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`)
+        }
+      ]
     case "tool-call":
       return [{ kind: "call", name: cleanText(part.name), text: cleanText(formatReadable(part.params)) }]
     case "tool-result":
-      return [{ kind: "result", name: cleanText(`${part.name}${part.isFailure ? " (failed)" : ""}`), text: cleanText(formatReadable(part.result)) }]
+      return [
+        {
+          kind: "result",
+          name: cleanText(`${part.name}${part.isFailure ? " (failed)" : ""}`),
+          text: cleanText(formatReadable(part.result))
+        }
+      ]
     default:
       return []
   }
@@ -53,21 +70,25 @@ const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
 
 const toSections = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> =>
   messages.flatMap(({ content, role }) => {
-    const blocks = typeof content === "string" ? [{ kind: "text", name: "", text: cleanText(content) } as const] : content.flatMap(toBlocks)
+    const blocks =
+      typeof content === "string"
+        ? [{ kind: "text", name: "", text: cleanText(content) } as const]
+        : content.flatMap(toBlocks)
     return blocks.length === 0 ? [] : [{ speaker: speakers[role], blocks }]
   })
 
 const formatTitle = ({ id, title }: Session): string => cleanText(SafeText.toLine(title ?? `Session ${id}`))
 
-const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> => [
-  ["Session", session.id],
-  ["Started", new Date(session.startedAt).toISOString()],
-  ["Model", `${session.model} (${session.provider})`],
-  ["Source", session.source],
-  ["Directory", session.cwd ?? "unknown"],
-  ["Ended", session.endReason ?? "not ended"],
-  ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
-].map(([name = "", value = ""]) => [name, cleanText(SafeText.toLine(value))] as const)
+const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =>
+  [
+    ["Session", session.id],
+    ["Started", new Date(session.startedAt).toISOString()],
+    ["Model", `${session.model} (${session.provider})`],
+    ["Source", session.source],
+    ["Directory", session.cwd ?? "unknown"],
+    ["Ended", session.endReason ?? "not ended"],
+    ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
+  ].map(([name = "", value = ""]) => [name, cleanText(SafeText.toLine(value))] as const)
 
 const fenceText = (text: string): string => {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/gu), ([run]) => run.length))
@@ -77,19 +98,30 @@ const fenceText = (text: string): string => {
 
 const renderMarkdownBlock = ({ kind, name, text }: Block): string => {
   if (kind === "text") return text
-  return kind === "reasoning" ? `_Reasoning_\n\n${fenceText(text)}` : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenceText(text)}`
+  return kind === "reasoning"
+    ? `_Reasoning_\n\n${fenceText(text)}`
+    : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenceText(text)}`
 }
 
 /** The conversations as one Markdown document. */
 export const renderMarkdown = (all: ReadonlyArray<Conversation>): string =>
-  all.map(({ messages, session }) =>
-    [
-      `# ${formatTitle(session)}`,
-      listFacts(session).map(([name, value]) => `- ${name}: ${value}`).join("\n"),
-      ...toSections(messages).flatMap(({ blocks, speaker }) => [`## ${speaker}`, ...blocks.map(renderMarkdownBlock)])
-    ].join("\n\n") + "\n").join("\n---\n\n")
+  all
+    .map(
+      ({ messages, session }) =>
+        [
+          `# ${formatTitle(session)}`,
+          listFacts(session)
+            .map(([name, value]) => `- ${name}: ${value}`)
+            .join("\n"),
+          ...toSections(messages).flatMap(({ blocks, speaker }) => [
+            `## ${speaker}`,
+            ...blocks.map(renderMarkdownBlock)
+          ])
+        ].join("\n\n") + "\n"
+    )
+    .join("\n---\n\n")
 
-const signs: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
+const signs: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (sign) => signs[sign] ?? sign)
 
@@ -113,8 +145,15 @@ summary { cursor: pointer; font: 14px ui-monospace, monospace; }`
 const renderHtmlSession = ({ messages, session }: Conversation): string =>
   `<article>
 <h1>${escapeHtml(formatTitle(session))}</h1>
-<dl>${listFacts(session).map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`).join("")}</dl>
-${toSections(messages).map(({ blocks, speaker }) => `<section class="${speaker}"><h3>${speaker}</h3>${blocks.map(renderHtmlBlock).join("\n")}</section>`).join("\n")}
+<dl>${listFacts(session)
+    .map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`)
+    .join("")}</dl>
+${toSections(messages)
+  .map(
+    ({ blocks, speaker }) =>
+      `<section class="${speaker}"><h3>${speaker}</h3>${blocks.map(renderHtmlBlock).join("\n")}</section>`
+  )
+  .join("\n")}
 </article>`
 
 /** The conversations as one page. It has no script, and its policy allows none. */

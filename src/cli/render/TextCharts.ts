@@ -1,5 +1,6 @@
 /**
- * Charts of text: bars side by side with their names, and columns over time. No line is wider than the columns that they are given.
+ * Charts of text: bars side by side with their names, and columns over time. No line is wider than the columns that
+ * they are given.
  */
 import type { Attribute, Paint } from "./Paint.ts"
 import * as Width from "./Width.ts"
@@ -31,7 +32,11 @@ const smallest = 4
 const largest = 40
 
 /** One line for each value: name, bar, note. The largest value has the longest bar. */
-export const renderBars = (rows: ReadonlyArray<Bar>, { columns, paint }: Room, color: Attribute = "cyan"): ReadonlyArray<string> => {
+export const renderBars = (
+  rows: ReadonlyArray<Bar>,
+  { columns, paint }: Room,
+  color: Attribute = "cyan"
+): ReadonlyArray<string> => {
   if (rows.length === 0) return []
   const most = Math.max(...rows.map(({ value }) => value))
   const noteWidth = Math.min(Math.max(...rows.map(({ note }) => Width.measure(note))), Math.floor(columns / 2))
@@ -41,9 +46,12 @@ export const renderBars = (rows: ReadonlyArray<Bar>, { columns, paint }: Room, c
   return rows.map(({ name, note, value }) => {
     const head = Width.pad(Width.cut(name, names), names)
     const tail = Width.cut(note, noteWidth)
-    const drawn = room < smallest ? "" : `${paint.text(drawBar(most === 0 ? 0 : value / most, room), color)}${
-      " ".repeat(room - Width.measure(drawBar(most === 0 ? 0 : value / most, room)))
-    }  `
+    const drawn =
+      room < smallest
+        ? ""
+        : `${paint.text(drawBar(most === 0 ? 0 : value / most, room), color)}${" ".repeat(
+            room - Width.measure(drawBar(most === 0 ? 0 : value / most, room))
+          )}  `
     return `${head}  ${drawn}${tail}`.trimEnd()
   })
 }
@@ -57,10 +65,12 @@ export interface Point {
 /** Sums neighbours, so that at most `count` points are left; a sum has the name of its first point. */
 const mergePoints = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Point> => {
   const size = Math.ceil(points.length / count)
-  return size <= 1 ? points : Array.from({ length: Math.ceil(points.length / size) }, (_, index) => {
-    const some = points.slice(index * size, (index + 1) * size)
-    return { name: some[0]?.name ?? "", value: some.reduce((sum, { value }) => sum + value, 0) }
-  })
+  return size <= 1
+    ? points
+    : Array.from({ length: Math.ceil(points.length / size) }, (_, index) => {
+        const some = points.slice(index * size, (index + 1) * size)
+        return { name: some[0]?.name ?? "", value: some.reduce((sum, { value }) => sum + value, 0) }
+      })
 }
 
 /** Columns over time, `rows` lines high, with the first and the last name below. `label` writes the largest value. */
@@ -77,11 +87,13 @@ export const renderTimeline = (
   const wide = Math.max(1, Math.min(4, Math.floor((columns - axis - 2) / Math.max(1, shown.length))))
   const lines = Array.from({ length: rows }, (_, index) => {
     const row = rows - 1 - index
-    const drawn = shown.map(({ value }) => {
-      const filled = most === 0 || value <= 0 ? 0 : Math.max(1, Math.round(value / most * rows * 8))
-      const sign = heights[Math.max(0, Math.min(8, filled - row * 8))] ?? " "
-      return wide > 1 ? sign.repeat(wide - 1) + " " : sign
-    }).join("")
+    const drawn = shown
+      .map(({ value }) => {
+        const filled = most === 0 || value <= 0 ? 0 : Math.max(1, Math.round((value / most) * rows * 8))
+        const sign = heights[Math.max(0, Math.min(8, filled - row * 8))] ?? " "
+        return wide > 1 ? sign.repeat(wide - 1) + " " : sign
+      })
+      .join("")
     return `${Width.pad(index === 0 ? label(most) : index === rows - 1 ? "0" : "", axis, "right")}  ${paint.text(drawn.trimEnd(), "cyan")}`.trimEnd()
   })
   const first = points[0]?.name ?? ""

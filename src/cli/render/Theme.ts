@@ -1,15 +1,15 @@
 /**
- * Themes: the look of each role that a piece of text can have. Views name roles (`paint.text(line, "muted")`); a theme says which escape
- * codes they stand for. Pure data, so that it can be changed while something is shown.
+ * Themes: the look of each role that a piece of text can have. Views name roles (`paint.text(line, "muted")`); a theme
+ * says which escape codes they stand for. Pure data, so that it can be changed while something is shown.
  *
  * **Details**
  *
- * The dark theme takes the sixteen colours of the terminal, which its user chose. The light one takes fixed colours for those that a
- * light background swallows, and the one of high contrast dims nothing. `auto` chooses by the terminal's background: its answer to a
- * query (OSC 11), else `COLORFGBG`, else dark.
+ * The dark theme takes the sixteen colours of the terminal, which its user chose. The light one takes fixed colours for
+ * those that a light background swallows, and the one of high contrast dims nothing. `auto` chooses by the terminal's
+ * background: its answer to a query (OSC 11), else `COLORFGBG`, else dark.
  *
- * A colour is one of the sixteen names (`red`, `bright-red`), a number of the 256, or `#rrggbb`; `bold`, `italic`, `underline` and `dim`
- * may stand before it: `bold #ff8800`.
+ * A colour is one of the sixteen names (`red`, `bright-red`), a number of the 256, or `#rrggbb`; `bold`, `italic`,
+ * `underline` and `dim` may stand before it: `bold #ff8800`.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -17,7 +17,21 @@ import * as Result from "effect/Result"
 import { findNearest } from "../../domain/Similarity.ts"
 
 /** Roles of text. */
-export const roles = ["muted", "accent", "heading", "link", "success", "warning", "error", "added", "removed", "keyword", "string", "comment", "number"] as const
+export const roles = [
+  "muted",
+  "accent",
+  "heading",
+  "link",
+  "success",
+  "warning",
+  "error",
+  "added",
+  "removed",
+  "keyword",
+  "string",
+  "comment",
+  "number"
+] as const
 
 /** See {@link roles}. */
 export type Role = (typeof roles)[number]
@@ -37,8 +51,19 @@ export interface CurrentTheme {
 export const dark: Theme = {
   name: "dark",
   codes: {
-    muted: "2", accent: "36", heading: "35", link: "34", success: "32", warning: "33", error: "31", added: "32", removed: "31",
-    keyword: "35", string: "32", comment: "2", number: "36"
+    muted: "2",
+    accent: "36",
+    heading: "35",
+    link: "34",
+    success: "32",
+    warning: "33",
+    error: "31",
+    added: "32",
+    removed: "31",
+    keyword: "35",
+    string: "32",
+    comment: "2",
+    number: "36"
   }
 }
 
@@ -46,19 +71,41 @@ export const dark: Theme = {
 export const light: Theme = {
   name: "light",
   codes: {
-    muted: "38;5;242", accent: "38;5;25", heading: "38;5;90", link: "38;5;26", success: "38;5;22", warning: "38;5;94", error: "38;5;124",
-    added: "38;5;22", removed: "38;5;124", keyword: "38;5;90", string: "38;5;22", comment: "38;5;242", number: "38;5;25"
+    muted: "38;5;242",
+    accent: "38;5;25",
+    heading: "38;5;90",
+    link: "38;5;26",
+    success: "38;5;22",
+    warning: "38;5;94",
+    error: "38;5;124",
+    added: "38;5;22",
+    removed: "38;5;124",
+    keyword: "38;5;90",
+    string: "38;5;22",
+    comment: "38;5;242",
+    number: "38;5;25"
   }
 }
 
 /** Nothing dim; what matters is bold or underlined too. Its colours stand out on black and on white. */
 export const makeHighContrast = (background: Background): Theme => {
-  const formatColour = (name: number): string => background === "dark" ? `1;${90 + name}` : `1;${30 + name}`
+  const formatColour = (name: number): string => (background === "dark" ? `1;${90 + name}` : `1;${30 + name}`)
   return {
     name: "high-contrast",
     codes: {
-      muted: "", accent: background === "dark" ? formatColour(6) : formatColour(4), heading: "1;4", link: "4", success: formatColour(2), warning: background === "dark" ? formatColour(3) : formatColour(5),
-      error: `${formatColour(1)};4`, added: formatColour(2), removed: formatColour(1), keyword: "1", string: "", comment: "", number: ""
+      muted: "",
+      accent: background === "dark" ? formatColour(6) : formatColour(4),
+      heading: "1;4",
+      link: "4",
+      success: formatColour(2),
+      warning: background === "dark" ? formatColour(3) : formatColour(5),
+      error: `${formatColour(1)};4`,
+      added: formatColour(2),
+      removed: formatColour(1),
+      keyword: "1",
+      string: "",
+      comment: "",
+      number: ""
     }
   }
 }
@@ -70,7 +117,12 @@ export type Background = "dark" | "light"
 export const builtin = ["auto", "dark", "light", "high-contrast"] as const
 
 const names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
-const looks: ReadonlyMap<string, string> = new Map([["bold", "1"], ["dim", "2"], ["italic", "3"], ["underline", "4"]])
+const looks: ReadonlyMap<string, string> = new Map([
+  ["bold", "1"],
+  ["dim", "2"],
+  ["italic", "3"],
+  ["underline", "4"]
+])
 
 const parseColour = (word: string): string | undefined => {
   const bright = word.startsWith("bright-")
@@ -78,19 +130,25 @@ const parseColour = (word: string): string | undefined => {
   if (index >= 0) return String((bright ? 90 : 30) + index)
   if (/^\d{1,3}$/.test(word) && Number(word) <= 255) return `38;5;${Number(word)}`
   const [, red, green, blue] = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(word) ?? []
-  return red === undefined || green === undefined || blue === undefined ? undefined : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
+  return red === undefined || green === undefined || blue === undefined
+    ? undefined
+    : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
 }
 
 /** Reads a look of the settings as the parameters of an escape sequence; undefined where it is none. */
 export const parseCodes = (look: string): string | undefined => {
   const words = look.trim().toLowerCase().split(/\s+/)
   if (words.length === 1 && words[0] === "default") return ""
-  const codes = words.map((word, index) => looks.get(word) ?? (index === words.length - 1 ? parseColour(word) : undefined))
+  const codes = words.map(
+    (word, index) => looks.get(word) ?? (index === words.length - 1 ? parseColour(word) : undefined)
+  )
   return codes.every((code) => code !== undefined) ? codes.join(";") : undefined
 }
 
 /** A theme of the settings: a built-in one with some roles changed. */
-export type CustomTheme = { readonly [R in Role]?: string | undefined } & { readonly base: "dark" | "light" | "high-contrast" }
+export type CustomTheme = { readonly [R in Role]?: string | undefined } & {
+  readonly base: "dark" | "light" | "high-contrast"
+}
 
 /** Choice of a theme in the settings. */
 export interface ThemeSettings {
@@ -112,10 +170,17 @@ const makeCustomTheme = (name: string, given: CustomTheme, background: Backgroun
 }
 
 /** Finds the theme of a name; the failure is a name that nothing has. */
-export const find = (name: string, { themes }: Pick<ThemeSettings, "themes">, background: Background): Result.Result<Theme, string> => {
-  if (Object.hasOwn(themes, name) && themes[name] !== undefined) return Result.succeed(makeCustomTheme(name, themes[name], background))
+export const find = (
+  name: string,
+  { themes }: Pick<ThemeSettings, "themes">,
+  background: Background
+): Result.Result<Theme, string> => {
+  if (Object.hasOwn(themes, name) && themes[name] !== undefined)
+    return Result.succeed(makeCustomTheme(name, themes[name], background))
   if (name === "auto") return Result.succeed(getBuiltinTheme(background, background))
-  return name === "dark" || name === "light" || name === "high-contrast" ? Result.succeed(getBuiltinTheme(name, background)) : Result.fail(name)
+  return name === "dark" || name === "light" || name === "high-contrast"
+    ? Result.succeed(getBuiltinTheme(name, background))
+    : Result.fail(name)
 }
 
 /** Query for the background of a terminal. Nobody waits for the answer: some terminals give none. */
@@ -132,11 +197,15 @@ export const parseBackground = (report: string): Background | undefined => {
 /** Background that `COLORFGBG` tells (`15;0`); dark where it tells nothing. */
 export const readBackground = (variables: Readonly<Record<string, string | undefined>>): Background => {
   const number = Number(variables["COLORFGBG"]?.split(";").at(-1) || Number.NaN)
-  return number === 7 || number > 8 && number <= 15 ? "light" : "dark"
+  return number === 7 || (number > 8 && number <= 15) ? "light" : "dark"
 }
 
 /** Takes the theme of the settings; a warning where it names one that there is not. */
-export const use = (settings: ThemeSettings, background: Background, ...paints: ReadonlyArray<{ readonly theme?: CurrentTheme | undefined }>): string | undefined => {
+export const use = (
+  settings: ThemeSettings,
+  background: Background,
+  ...paints: ReadonlyArray<{ readonly theme?: CurrentTheme | undefined }>
+): string | undefined => {
   const found = find(settings.theme, settings, background)
   for (const { theme } of paints) if (theme !== undefined && Result.isSuccess(found)) theme.value = found.success
   if (Result.isSuccess(found)) return undefined

@@ -1,13 +1,13 @@
 /**
- * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with how it
- * ended; and lines about sub-agents.
+ * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with
+ * how it ended; and lines about sub-agents.
  *
  * - `off` shows nothing, `new` the first call of each tool and every one that failed, `all` each, `verbose` also all
  *   arguments and the beginning of the result.
  * - Calls that run at the same time have a live line each; each gets its line in the feed when it ends.
  * - A call that was refused before it ran, or was cut, has a line like any other.
- * - Lines of children stand one step further in than those of the agent's own tools. `new` shows only children that did not
- *   complete.
+ * - Lines of children stand one step further in than those of the agent's own tools. `new` shows only children that did
+ *   not complete.
  *
  * Source: `hermes-product.md` §1.8 and §3.5.
  */
@@ -99,7 +99,12 @@ export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls 
       return putCall({ ...call, input, inputLength: call.inputLength + event.text.length })
     }
     case "ToolStarted":
-      return putCall({ ...call ?? makeIdleCall(event.name), params: event.params, preview: ToolText.summariseParams(event.params), startedAt: now })
+      return putCall({
+        ...(call ?? makeIdleCall(event.name)),
+        params: event.params,
+        preview: ToolText.summariseParams(event.params),
+        startedAt: now
+      })
     case "ToolProgress":
       return call === undefined ? calls : putCall({ ...call, progress: event.text })
     case "ToolFinished": {
@@ -111,9 +116,10 @@ export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls 
 }
 
 /** Returns the arguments of a call: what the model wrote, where it never ran. */
-export const readParams = (call: Call | undefined): unknown => call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
+export const readParams = (call: Call | undefined): unknown =>
+  call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
 
-const formatSize = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
+const formatSize = (length: number): string => (length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`)
 
 const formatName = (name: string): string => Width.cut(SafeText.toLine(name), 40)
 
@@ -143,14 +149,16 @@ export const renderLine = (
   const [mark, attribute] = marks[event.status]
   const room = Math.max(0, columns - Width.measure(`┊ ${mark} `))
   const name = Width.cut(formatName(event.name), room)
-  const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.formatDuration(event.durationMillis)}` : ""
+  const time =
+    event.status === "ok" || event.status === "error" ? ` · ${ToolText.formatDuration(event.durationMillis)}` : ""
   const shownTime = Width.measure(name + time) > room ? "" : time
   const told = Width.cut(outcome, Math.max(16, columns >> 1))
   const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.measure(name + shownTime)))
   const what = fitPreview(preview, columns - Width.measure(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
-  return `${renderBar(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${
-    paint.text(ending, event.status === "ok" ? "yellow" : attribute)
-  }`
+  return `${renderBar(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${paint.text(
+    ending,
+    event.status === "ok" ? "yellow" : attribute
+  )}`
 }
 
 /** The beginning of a result below its call, at most so many lines. */
@@ -160,7 +168,11 @@ export const renderDetails = (
   { columns, paint }: Pick<Room, "columns" | "paint">
 ): ReadonlyArray<string> => {
   const { lines, more } = ToolText.toLines(event.output, resultLines)
-  return [ToolText.formatParams(params), ...lines, ...more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]]
+  return [
+    ToolText.formatParams(params),
+    ...lines,
+    ...(more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`])
+  ]
     .filter((text) => text !== "")
     .map((text) => `${renderBar(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
 }
@@ -170,7 +182,11 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
   let calls: Calls = new Map()
   const seen = new Set<string>()
 
-  const renderFinishedCall = (event: EventOf<"ToolFinished">, call: Call | undefined, columns: number): ReadonlyArray<string> => {
+  const renderFinishedCall = (
+    event: EventOf<"ToolFinished">,
+    call: Call | undefined,
+    columns: number
+  ): ReadonlyArray<string> => {
     const isNew = !seen.has(event.name)
     seen.add(event.name)
     const shown = verbosity()
@@ -192,14 +208,16 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
   }
 }
 
-const readLastLine = (text: string): string => SafeText.sanitise(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
+const readLastLine = (text: string): string =>
+  SafeText.sanitise(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
 
 const renderLiveLine = (call: Call, now: number, frame: string, { columns, paint, previewLength }: Room): string => {
   const spinner = `${renderBar(paint)} ${paint.text(frame, "cyan")} `
   const room = Math.max(0, columns - Width.measure(`┊ ${frame} `))
   const name = Width.cut(formatName(call.name), room)
   const cutToRoom = (text: string): string => Width.cut(text, Math.max(0, room - Width.measure(name)))
-  if (call.startedAt === undefined) return `${spinner}${name}${paint.text(cutToRoom(` … ${formatSize(call.inputLength)}`), "dim")}`
+  if (call.startedAt === undefined)
+    return `${spinner}${name}${paint.text(cutToRoom(` … ${formatSize(call.inputLength)}`), "dim")}`
   const time = cutToRoom(` · ${ToolText.formatElapsed(now - call.startedAt)}`)
   const what = fitPreview(call.preview, columns - Width.measure(`┊ ${frame} ${name}${time}`), previewLength)
   const rest = columns - Width.measure(`┊ ${frame} ${name}${what}${time}`) - 3
@@ -259,7 +277,13 @@ const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Att
 
 const renderChildBar = (paint: Paint): string => `${renderBar(paint)}   `
 
-const renderChildText = (mark: string, attribute: Attribute, goal: string, facts: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
+const renderChildText = (
+  mark: string,
+  attribute: Attribute,
+  goal: string,
+  facts: string,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): string => {
   const room = Math.max(8, columns - Width.measure(`┊   ${mark} ${facts}`))
   const cut = Width.cut(toSafeLine(goal), room)
   const rest = Width.cut(facts, Math.max(0, columns - Width.measure(`┊   ${mark} ${cut}`)))
@@ -267,11 +291,15 @@ const renderChildText = (mark: string, attribute: Attribute, goal: string, facts
 }
 
 /** A child that began or ended, in one line. */
-export const renderChild = (event: EventOf<"SubagentStarted" | "SubagentFinished">, room: Pick<Room, "columns" | "paint">): string => {
+export const renderChild = (
+  event: EventOf<"SubagentStarted" | "SubagentFinished">,
+  room: Pick<Room, "columns" | "paint">
+): string => {
   if (event._tag === "SubagentStarted") return renderChildText("▸", "cyan", event.goal, "", room)
   const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
   const status = event.status === "completed" ? "" : ` · ${event.status}`
-  const tools = event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
+  const tools =
+    event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
   const facts = `${status}${tools} · ${Usage.countTotalTokens(event.usage)} tokens · ${ToolText.formatDuration(event.durationMillis)}`
   return renderChildText(mark, attribute, event.goal, facts, room)
 }
@@ -283,10 +311,24 @@ export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinishe
     : shown !== "off" && (shown !== "new" || event.status !== "completed")
 
 /** The lines of children that work. */
-export const renderLiveChildren = (children: Children, now: number, frame: string, room: Pick<Room, "columns" | "paint">): ReadonlyArray<string> => {
+export const renderLiveChildren = (
+  children: Children,
+  now: number,
+  frame: string,
+  room: Pick<Room, "columns" | "paint">
+): ReadonlyArray<string> => {
   const all = Array.from(children.values())
-  const lines = all.slice(0, liveChildren).map(({ at, goal, since }) =>
-    renderChildText(frame, "cyan", goal, `${at === "" ? "" : ` · ${toSafeLine(at)}`} · ${ToolText.formatElapsed(now - since)}`, room))
+  const lines = all
+    .slice(0, liveChildren)
+    .map(({ at, goal, since }) =>
+      renderChildText(
+        frame,
+        "cyan",
+        goal,
+        `${at === "" ? "" : ` · ${toSafeLine(at)}`} · ${ToolText.formatElapsed(now - since)}`,
+        room
+      )
+    )
   const more = all.length - lines.length
   return more > 0 ? [...lines, `${renderChildBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
@@ -297,8 +339,11 @@ export const makeChildFeed = ({ verbosity }: { readonly verbosity: () => Verbosi
   return {
     take: (event, now, columns) => {
       working = updateChildren(working, event, now)
-      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity()) ? [renderChild(event, { columns: columns ?? wide, paint })] : []
+      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity())
+        ? [renderChild(event, { columns: columns ?? wide, paint })]
+        : []
     },
-    live: (now, columns, frame) => verbosity() === "off" ? [] : renderLiveChildren(working, now, frame, { columns, paint })
+    live: (now, columns, frame) =>
+      verbosity() === "off" ? [] : renderLiveChildren(working, now, frame, { columns, paint })
   }
 }

@@ -11,17 +11,33 @@ import * as SafeText from "./SafeText.ts"
 
 /** Arguments that say best what a call is about, the first that is there. */
 const telling = [
-  "command", "pattern", "query", "path", "file_path", "url", "urls", "goal", "action", "name", "code", "question", "prompt"
+  "command",
+  "pattern",
+  "query",
+  "path",
+  "file_path",
+  "url",
+  "urls",
+  "goal",
+  "action",
+  "name",
+  "code",
+  "question",
+  "prompt"
 ]
 
 /** Characters of an argument that are looked at: a file's whole text is no preview. */
 const looked = 2000
 
-const toSafeText = (text: string): string => Redaction.redactText(SafeText.sanitise(Redaction.takeBeginning(text, looked))).slice(0, looked)
+const toSafeText = (text: string): string =>
+  Redaction.redactText(SafeText.sanitise(Redaction.takeBeginning(text, looked))).slice(0, looked)
 
 /** The first line of a text that has any, and how many more there are. */
 const readFirstLine = (text: string): string => {
-  const lines = toSafeText(text).split("\n").map((line) => line.trim()).filter((line) => line !== "")
+  const lines = toSafeText(text)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
   const [first = ""] = lines
   const more = lines.length - 1
   return more < 1 ? first : `${first} … (+${more} ${more === 1 ? "line" : "lines"})`
@@ -61,13 +77,22 @@ export const describeOutcome = (status: ToolStatus, output: string): string => {
 
 /** Returns the readable part of a result: its longest text of several lines where it is a record, else all of it. */
 const selectReadable = (output: string): string => {
-  const texts = Object.values(parseOutput(output) ?? {}).filter((value) => typeof value === "string" && value.includes("\n"))
-  return texts.reduce<string>((longest, text) => typeof text === "string" && text.length > longest.length ? text : longest, "")
-    || output
+  const texts = Object.values(parseOutput(output) ?? {}).filter(
+    (value) => typeof value === "string" && value.includes("\n")
+  )
+  return (
+    texts.reduce<string>(
+      (longest, text) => (typeof text === "string" && text.length > longest.length ? text : longest),
+      ""
+    ) || output
+  )
 }
 
 /** The result as lines, at most so many, and how many were left out. */
-export const toLines = (output: string, most: number): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
+export const toLines = (
+  output: string,
+  most: number
+): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
   const all = Redaction.redactText(SafeText.sanitise(selectReadable(output))).trimEnd()
   const found = all === "" ? [] : all.split("\n")
   return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
@@ -80,8 +105,9 @@ export const formatDuration = (millis: number): string => {
   const seconds = Math.round(millis / 1000)
   return seconds < 3600
     ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-    : `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
 /** The time that something takes so far, in whole seconds, so that it does not flicker. */
-export const formatElapsed = (millis: number): string => millis < 60_000 ? `${Math.floor(millis / 1000)} s` : formatDuration(millis)
+export const formatElapsed = (millis: number): string =>
+  millis < 60_000 ? `${Math.floor(millis / 1000)} s` : formatDuration(millis)

@@ -1,14 +1,15 @@
 /**
- * A conversation on the terminal: the retained list of its blocks, written below each other so that they scroll away like other text and
- * stay in the terminal's own history, with live lines at the end.
+ * A conversation on the terminal: the retained list of its blocks, written below each other so that they scroll away
+ * like other text and stay in the terminal's own history, with live lines at the end.
  *
  * **Details**
  *
- * - A block is laid out and written once, when it is complete. Of a text that is being written, what is final is written, and the rest is
- *   drawn above the live lines; the cost of an event does not depend on the number of blocks.
- * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out again and written in their place, at
- *   most two screens of lines. What has scrolled away keeps its old lines; nothing is taken out of the terminal's history, and lines that
- *   were on the border may be in it twice. All of it at the new width shows the view of the whole conversation (`TranscriptView`).
+ * - A block is laid out and written once, when it is complete. Of a text that is being written, what is final is
+ *   written, and the rest is drawn above the live lines; the cost of an event does not depend on the number of blocks.
+ * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out
+ *   again and written in their place, at most two screens of lines. What has scrolled away keeps its old lines; nothing
+ *   is taken out of the terminal's history, and lines that were on the border may be in it twice. All of it at the new
+ *   width shows the view of the whole conversation (`TranscriptView`).
  * - While that view has the terminal, blocks are only kept; they are written when it is given back.
  * - At most {@link mostBlocks} blocks and {@link mostCharacters} characters are kept, the latest.
  *
@@ -40,14 +41,20 @@ export interface Appearance {
   readonly verbosity: () => Verbosity
 }
 
-export interface Transcript extends Pick<Screen.Screen, "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"> {
+export interface Transcript extends Pick<
+  Screen.Screen,
+  "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"
+> {
   /** Adds lines of the program's own; they may end in the middle of one. */
   readonly say: (text: string) => void
   /** Adds a block; one that was being written is complete with it. */
   readonly put: (block: Block.Block) => void
   /** Shows a text or reasoning that is being written; the same text and more in each call. */
   readonly write: (open: Block.TextBlock | Block.ReasoningBlock) => void
-  /** Takes back the text of a step and those after it, as far as it is of this turn; where it has scrolled away, a line says so. */
+  /**
+   * Takes back the text of a step and those after it, as far as it is of this turn; where it has scrolled away, a line
+   * says so.
+   */
   readonly takeBack: (step: number, isChanged: boolean) => void
   /** Begins a turn: text of earlier ones is not taken back. */
   readonly beginTurn: () => void
@@ -63,7 +70,10 @@ export interface Transcript extends Pick<Screen.Screen, "asidePaint" | "size" | 
   /** Detail of a block; `part` unless the user chose another one. */
   readonly detailOf: (block: Block.Block) => Block.Detail
   readonly setDetail: (block: Block.Block, detail: Block.Detail) => void
-  /** Paints what is on the screen again, in the colours of another theme; lines that the program wrote itself keep theirs. */
+  /**
+   * Paints what is on the screen again, in the colours of another theme; lines that the program wrote itself keep
+   * theirs.
+   */
   readonly repaint: () => void
   /** Gives the terminal to another picture, and takes it back. */
   readonly lend: (isLent: boolean) => void
@@ -81,7 +91,7 @@ interface OpenBlock {
   readonly isSeen: boolean
 }
 
-const splitLines = (text: string): ReadonlyArray<string> => text === "" ? [] : text.replace(/\n$/, "").split("\n")
+const splitLines = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.replace(/\n$/, "").split("\n"))
 
 export const make = (screen: Screen.Screen, appearance: Appearance): Transcript => {
   const blocks: Array<Block.Block> = []
@@ -153,13 +163,26 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
 
   const beginBlock = (block: OpenBlock["block"]): OpenBlock => {
     if (block._tag === "Reasoning") {
-      if (!appearance.showReasoning) return { block, push: () => "", end: () => "", draft: () => "", given: 0, isSeen: false }
+      if (!appearance.showReasoning)
+        return { block, push: () => "", end: () => "", draft: () => "", given: 0, isSeen: false }
       const { end, push } = RunText.makeReasoningText(screen.asidePaint, () => readLook().columns)
       return { block, push, end, draft: () => "", given: 0, isSeen: false }
     }
-    const renderer = markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => readLook().columns })
-    if (renderer === undefined) return { block, push: (piece) => piece, end: () => "", draft: () => "", given: 0, isSeen: false }
-    return { block, push: (piece) => renderer.push(piece), end: () => renderer.end(), draft: () => renderer.open(), given: 0, isSeen: false }
+    const renderer = markdown?.({
+      mode: appearance.markdown,
+      paint: screen.asidePaint,
+      columns: () => readLook().columns
+    })
+    if (renderer === undefined)
+      return { block, push: (piece) => piece, end: () => "", draft: () => "", given: 0, isSeen: false }
+    return {
+      block,
+      push: (piece) => renderer.push(piece),
+      end: () => renderer.end(),
+      draft: () => renderer.open(),
+      given: 0,
+      isSeen: false
+    }
   }
 
   /** Writes a piece of what is open. */
@@ -184,7 +207,9 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   }
 
   const isOpen = (block: Block.Block): boolean =>
-    open !== undefined && open.block._tag === block._tag && (block._tag !== "Text" || open.block._tag !== "Text" || block.step === open.block.step)
+    open !== undefined &&
+    open.block._tag === block._tag &&
+    (block._tag !== "Text" || open.block._tag !== "Text" || block.step === open.block.step)
 
   /** Ends what is open with the block that it became. */
   const completeOpen = (block: OpenBlock["block"], state: OpenBlock): void => {
@@ -200,7 +225,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
 
   const put = (block: Block.Block): void => {
     const state = open
-    if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent) return completeOpen(block, state)
+    if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent)
+      return completeOpen(block, state)
     if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined
     // The begun text can no longer be erased: this stands below it.
     if (open?.isSeen === true) openMark = undefined
@@ -211,7 +237,12 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   const say = (text: string): void => {
     if (text === "") return
     const before = blocks.at(-1)
-    const goesOn = before?._tag === "Lines" && before.place === "own" && before.text.length < mostLines && !before.text.endsWith("\n\n") && before.text !== "\n"
+    const goesOn =
+      before?._tag === "Lines" &&
+      before.place === "own" &&
+      before.text.length < mostLines &&
+      !before.text.endsWith("\n\n") &&
+      before.text !== "\n"
     if (!goesOn || (lent && written === blocks.length)) return put({ _tag: "Lines", text, place: "own" })
     const next: Block.LinesBlock = { ...before, text: before.text + text }
     weight += text.length
@@ -221,14 +252,19 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     // A line that was begun goes on; the others are broken like those of any block.
     const end = before.text.endsWith("\n") ? 0 : text.indexOf("\n") + 1 || text.length
     const rest = text.slice(end)
-    screen.say(text.slice(0, end) + (rest === "" ? "" : renderBlock(undefined, { _tag: "Lines", text: rest, place: "own" }, readLook())))
+    screen.say(
+      text.slice(0, end) +
+        (rest === "" ? "" : renderBlock(undefined, { _tag: "Lines", text: rest, place: "own" }, readLook()))
+    )
   }
 
   const drawDraft: Screen.Draft = ({ columns, rows }) => {
     const text = open?.draft() ?? ""
     if (text === "" || open === undefined) return []
-    const lines = text.split("\n").slice(0, -1).map((line) =>
-      Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+    const lines = text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => (Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1)))
     const apart = !open.isSeen && BlockLines.isApart(last, open.block) ? [""] : []
     return [...apart, ...lines].slice(-rows)
   }
@@ -252,7 +288,10 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     let rows = 0
     let from = written
     if (open?.isSeen === true) {
-      const renderer = open.block._tag === "Text" ? markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => before.columns }) : undefined
+      const renderer =
+        open.block._tag === "Text"
+          ? markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => before.columns })
+          : undefined
       const shown = renderer?.push(open.block.text.slice(0, open.given)) ?? ""
       rows += countRows(splitLines(shown), size.columns) + 1
     }
@@ -288,7 +327,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   }
 
   const takeBack = (step: number, isChanged: boolean): void => {
-    const isTaken = (block: Block.Block | undefined): block is Block.TextBlock => block?._tag === "Text" && block.step >= step
+    const isTaken = (block: Block.Block | undefined): block is Block.TextBlock =>
+      block?._tag === "Text" && block.step >= step
     const first = blocks.findIndex((block, index) => index >= turn && isTaken(block))
     const state = open?.block._tag === "Text" ? open : undefined
     if (first < 0 && state === undefined) return
@@ -307,7 +347,11 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
       if (index < first) continue
       if (isTaken(taken)) blocks[index] = { ...taken, text: "" }
     }
-    put({ _tag: "Notice", level: "info", text: isChanged ? "The answer was changed:" : "The answer above was taken back." })
+    put({
+      _tag: "Notice",
+      level: "info",
+      text: isChanged ? "The answer was changed:" : "The answer above was taken back."
+    })
   }
 
   const repaintScreen = (): void => {

@@ -18,7 +18,8 @@ export const abbreviateCount = (count: number): string => {
 const formatExact = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 
 /** A number of things: `1 call`, `2 calls`. */
-export const formatQuantity = (count: number, one: string, many = `${one}s`): string => `${formatExact(count)} ${count === 1 ? one : many}`
+export const formatQuantity = (count: number, one: string, many = `${one}s`): string =>
+  `${formatExact(count)} ${count === 1 ? one : many}`
 
 /** Usage and cost of an answer in one line. */
 export const formatLine = (usage: Usage.Usage, cost: Cost.Spent): string => {
@@ -67,12 +68,26 @@ export const renderPairs = (rows: ReadonlyArray<readonly [name: string, value: s
 
 const describeCost = (cost: Cost.Spent, models: ReadonlyArray<ModelUsage>): string => {
   const label = Cost.formatTotal(cost)
-  const unpriced = models.filter(({ cost }) => Cost.formatTotal(cost) === "n/a").map(({ model }) => SafeText.toLine(model))
-  return label === "n/a" ? `unknown (no price${unpriced.length === 0 ? "" : ` for ${[...new Set(unpriced)].join(", ")}`})` : cost.status === "estimated" ? `${label} (estimated)` : label
+  const unpriced = models
+    .filter(({ cost }) => Cost.formatTotal(cost) === "n/a")
+    .map(({ model }) => SafeText.toLine(model))
+  return label === "n/a"
+    ? `unknown (no price${unpriced.length === 0 ? "" : ` for ${[...new Set(unpriced)].join(", ")}`})`
+    : cost.status === "estimated"
+      ? `${label} (estimated)`
+      : label
 }
 
 /** The table of `/usage`. */
-export const renderUsage = ({ compactions = 0, context, cost, duration, models, side = [], usage }: SessionUsage): ReadonlyArray<string> => {
+export const renderUsage = ({
+  compactions = 0,
+  context,
+  cost,
+  duration,
+  models,
+  side = [],
+  usage
+}: SessionUsage): ReadonlyArray<string> => {
   const counts: ReadonlyArray<readonly [string, number]> = [
     ["Input", usage.inputTokens],
     ["Cache read", usage.cacheReadTokens],
@@ -84,17 +99,26 @@ export const renderUsage = ({ compactions = 0, context, cost, duration, models, 
   const width = Math.max(...counts.map(([, count]) => formatExact(count).length))
   const notes: Readonly<Record<string, string>> = {
     "Cache read": ` (${Math.round(Usage.computeCacheHitPercent(usage))}% of the prompts)`,
-    "Reasoning": " (part of the output)"
+    Reasoning: " (part of the output)"
   }
-  const byModel = models.length < 2 ? [] : models.map(({ cost, model, provider, usage }) =>
-    ["", `${SafeText.toLine(`${provider}/${model}`)}: ${formatLine(usage, cost)}`] as const)
+  const byModel =
+    models.length < 2
+      ? []
+      : models.map(
+          ({ cost, model, provider, usage }) =>
+            ["", `${SafeText.toLine(`${provider}/${model}`)}: ${formatLine(usage, cost)}`] as const
+        )
   return renderPairs([
-    ...counts.map(([name, count]) => [name, `${formatExact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const),
+    ...counts.map(
+      ([name, count]) => [name, `${formatExact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const
+    ),
     ["Model calls", formatExact(usage.requestCount)],
     ...byModel,
     ["Cost", describeCost(cost, models)],
-    ...side.map(({ cost, task, usage }, index) =>
-      [index === 0 ? "Side tasks" : "", `${SafeText.toLine(task)}: ${formatLine(usage, cost)}`] as const),
+    ...side.map(
+      ({ cost, task, usage }, index) =>
+        [index === 0 ? "Side tasks" : "", `${SafeText.toLine(task)}: ${formatLine(usage, cost)}`] as const
+    ),
     ...(context === undefined ? [] : [["Context", context] as const]),
     ...(compactions === 0 ? [] : [["Compactions", formatExact(compactions)] as const]),
     ["Duration", duration]

@@ -13,7 +13,10 @@
 
 const ascii = /^[\x20-\x7e]*$/
 
-/** The blocks whose characters are all wide (Unicode's East Asian Width W and F); wide emoji are a property of their own. */
+/**
+ * The blocks whose characters are all wide (Unicode's East Asian Width W and F); wide emoji are a property of their
+ * own.
+ */
 const wide =
   /^[\u{1100}-\u{115f}\u{2329}\u{232a}\u{2e80}-\u{303e}\u{3041}-\u{a4cf}\u{a960}-\u{a97f}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe10}-\u{fe19}\u{fe30}-\u{fe6b}\u{ff01}-\u{ff60}\u{ffe0}-\u{ffe6}\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}/u
 
@@ -26,7 +29,7 @@ const emojiSequence = /\u{fe0f}|\u{200d}\p{Extended_Pictographic}|\p{Regional_In
 /** Making one takes milliseconds, and most text needs none. */
 let segmenter: Intl.Segmenter | undefined
 
-const measureCodePoint = (char: string): number => zero.test(char) ? 0 : wide.test(char) ? 2 : 1
+const measureCodePoint = (char: string): number => (zero.test(char) ? 0 : wide.test(char) ? 2 : 1)
 
 const measureGrapheme = (grapheme: string): number => {
   if (grapheme.length === 1) return measureCodePoint(grapheme)

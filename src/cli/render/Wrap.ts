@@ -1,6 +1,6 @@
 /**
- * Breaks lines between words so that they fit, while the text still comes in: each word is given as soon as it is certain
- * that it is whole.
+ * Breaks lines between words so that they fit, while the text still comes in: each word is given as soon as it is
+ * certain that it is whole.
  *
  * Lines break at spaces and tabs, which are dropped there, and next to wide characters, which stand without spaces;
  * punctuation that closes never begins a line. A word that fits no line begins one and goes over its edge, where the
@@ -117,7 +117,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
 
   const measureSpace = (): number => {
     let at = column
-    for (const char of space) at += char === "\t" ? 8 - (layout.indent + at) % 8 : 1
+    for (const char of space) at += char === "\t" ? 8 - ((layout.indent + at) % 8) : 1
     return at - column
   }
 
@@ -127,7 +127,9 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   const toUnits = (): Array<Unit> =>
     wordAscii && measureWord() <= room
       ? word.map(({ style, text }) => ({ text, style, width: text.length }))
-      : word.flatMap(({ style, text }) => Array.from(Width.splitGraphemes(text), (grapheme) => ({ ...grapheme, style })))
+      : word.flatMap(({ style, text }) =>
+          Array.from(Width.splitGraphemes(text), (grapheme) => ({ ...grapheme, style }))
+        )
 
   const storeUnits = (units: ReadonlyArray<Unit>): void => {
     word = []

@@ -1,16 +1,16 @@
 /**
- * The tree of settings: what the Schema expects at each place, and the plain values of a file, mappings, lists and scalars.
- * Reads and changes places, and turns texts into the values that their places expect: texts of the environment, and `${VAR}`
- * and `${env:VAR}` in the file. `${this_file_dir}` is left to `ConfigFile`.
+ * The tree of settings: what the Schema expects at each place, and the plain values of a file, mappings, lists and
+ * scalars. Reads and changes places, and turns texts into the values that their places expect: texts of the
+ * environment, and `${VAR}` and `${env:VAR}` in the file. `${this_file_dir}` is left to `ConfigFile`.
  *
  * **Details**
  *
- * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`) or
- * written as JSON; mappings are JSON. A text that does not fit stays a text, for the Schema to refuse.
+ * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`)
+ * or written as JSON; mappings are JSON. A text that does not fit stays a text, for the Schema to refuse.
  *
- * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that is one
- * reference takes the type that its place expects, as a variable of the environment does. `$${` is a literal `${`. Commands
- * of a shell keep theirs.
+ * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that is
+ * one reference takes the type that its place expects, as a variable of the environment does. `$${` is a literal `${`.
+ * Commands of a shell keep theirs.
  */
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"
@@ -67,14 +67,17 @@ const makeValue = (ast: SchemaAST.AST, kinds: Value["kinds"], expected: string):
 })
 
 const makeUnion = (ast: SchemaAST.Union): Value => {
-  const words = ast.types.flatMap((type) => SchemaAST.isLiteral(type) ? [String(type.literal)] : [])
+  const words = ast.types.flatMap((type) => (SchemaAST.isLiteral(type) ? [String(type.literal)] : []))
   const kinds = ast.types.map((type) => {
     if (SchemaAST.isBoolean(type)) return "boolean"
     if (SchemaAST.isArrays(type)) return "list"
     return "string"
   })
   const mapping = ast.types.find((type) => SchemaAST.isObjects(type) && type.indexSignatures.length === 0)
-  return { ...makeValue(ast, new Set(kinds), `one of ${words.join(", ")}`), section: mapping === undefined || !SchemaAST.isObjects(mapping) ? undefined : makeSection(mapping) }
+  return {
+    ...makeValue(ast, new Set(kinds), `one of ${words.join(", ")}`),
+    section: mapping === undefined || !SchemaAST.isObjects(mapping) ? undefined : makeSection(mapping)
+  }
 }
 
 const makeSection = (ast: SchemaAST.Objects): Section => ({
@@ -88,7 +91,9 @@ const toShape = (ast: SchemaAST.AST): Shape => {
   switch (ast._tag) {
     case "Objects": {
       const [index] = ast.indexSignatures
-      return index === undefined ? makeSection(ast) : { _tag: "MapOf", item: toShape(index.type), facts: readFacts(ast) }
+      return index === undefined
+        ? makeSection(ast)
+        : { _tag: "MapOf", item: toShape(index.type), facts: readFacts(ast) }
     }
     case "Arrays": {
       const [item] = ast.rest
@@ -115,7 +120,7 @@ const toShape = (ast: SchemaAST.AST): Shape => {
 let cached: Section | undefined
 
 /** The shape of the whole file. */
-export const getRootShape = (): Section => cached ??= makeSection(SettingsSchema.ast)
+export const getRootShape = (): Section => (cached ??= makeSection(SettingsSchema.ast))
 
 /** The key in the file of a field, by this key or by the name of its decoded value. */
 export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
@@ -139,7 +144,10 @@ export const findShape = (shape: Shape, path: ReadonlyArray<string | number>): S
   return current
 }
 
-/** Names that mean parts of every object in JavaScript; code that does not expect them reads or changes those in the place of a setting. */
+/**
+ * Names that mean parts of every object in JavaScript; code that does not expect them reads or changes those in the
+ * place of a setting.
+ */
 const reservedNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"])
 
 /** The first name of a path that no setting can have. */
@@ -162,11 +170,18 @@ export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefi
 /** The shape at a path as users write it: `<provider>.api_keys` may have any name in front. */
 export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
   if (findReservedName(path) !== undefined) return undefined
-  return findShape(getRootShape(), path) ??
-    (path.length > 1 && !getRootShape().fields.has(path[0] ?? "") ? findShape(getRootShape(), [providerKeysKey, ...path]) : undefined)
+  return (
+    findShape(getRootShape(), path) ??
+    (path.length > 1 && !getRootShape().fields.has(path[0] ?? "")
+      ? findShape(getRootShape(), [providerKeysKey, ...path])
+      : undefined)
+  )
 }
 
-/** The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where one has none. */
+/**
+ * The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where
+ * one has none.
+ */
 export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const found: Array<string> = []
   for (const name of path) {
@@ -242,10 +257,10 @@ export const remove = (tree: unknown, path: ReadonlyArray<string>): unknown => {
   return Object.fromEntries(Object.entries(tree).filter(([name]) => name !== key))
 }
 
-const showKey = (key: string): string => /^[\w<>-]+$/.test(key) ? key : JSON.stringify(key)
+const showKey = (key: string): string => (/^[\w<>-]+$/.test(key) ? key : JSON.stringify(key))
 
 /** The place as it is in the file: see `gatherProviderKeys`. */
-export const toFilePath = (path: Path): Path => path[0] === providerKeysKey ? path.slice(1) : path
+export const toFilePath = (path: Path): Path => (path[0] === providerKeysKey ? path.slice(1) : path)
 
 /** A place as users read it: `agent.max_turns`, `fallback_providers[0].model`, `providers.x.models."a.b"`. */
 export const formatPath = (path: Path): string =>
@@ -271,10 +286,16 @@ export const parseBoolean = (text: string): boolean | undefined => words[text.tr
 const numeric = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
 
 const splitItems = (text: string, separator: string): ReadonlyArray<string> =>
-  text.split(separator).map((item) => item.trim()).filter((item) => item !== "")
+  text
+    .split(separator)
+    .map((item) => item.trim())
+    .filter((item) => item !== "")
 
 const parseJson = (text: string, fits: (value: unknown) => boolean): unknown =>
-  Option.getOrElse(Option.filter(Json.parse(text), (value) => fits(value) && findPrototypeKey(value) === undefined), () => text)
+  Option.getOrElse(
+    Option.filter(Json.parse(text), (value) => fits(value) && findPrototypeKey(value) === undefined),
+    () => text
+  )
 
 const coerceScalar = (text: string, { kinds }: Value): unknown => {
   if (kinds.has("anything")) return parseJson(text, () => true)
@@ -337,9 +358,12 @@ export const expand = (
       return verbatim || !value.includes("${") ? value : expandText(value, shape, path)
     }
     const findInnerShape = (key: string | number) => shape && findShape(shape, [key])
-    if (Array.isArray(value)) return value.map((item, index) => expandValue(item, findInnerShape(index), [...path, index]))
+    if (Array.isArray(value))
+      return value.map((item, index) => expandValue(item, findInnerShape(index), [...path, index]))
     if (!isMapping(value)) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expandValue(item, findInnerShape(key), [...path, key])]))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, expandValue(item, findInnerShape(key), [...path, key])])
+    )
   }
 
   return { tree: expandValue(tree, getRootShape(), []), missing }
@@ -348,7 +372,9 @@ export const expand = (
 /** Names of the variables that a tree refers to. */
 export const listReferences = (tree: unknown): ReadonlyArray<string> => {
   if (typeof tree === "string") {
-    return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) => match.startsWith("$$") || variable === undefined ? [] : [variable])
+    return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) =>
+      match.startsWith("$$") || variable === undefined ? [] : [variable]
+    )
   }
   if (Array.isArray(tree)) return tree.flatMap(listReferences)
   return isMapping(tree) ? Object.values(tree).flatMap(listReferences) : []

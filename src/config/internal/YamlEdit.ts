@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The place is found in the syntax tree of the text, its lines are written anew, and the result is read again: if it does
- * not say exactly what it should, nothing is changed. So a layout that this module cannot change in place costs a refusal,
- * never a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items that stay.
+ * The place is found in the syntax tree of the text, its lines are written anew, and the result is read again: if it
+ * does not say exactly what it should, nothing is changed. So a layout that this module cannot change in place costs a
+ * refusal, never a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items
+ * that stay.
  */
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
@@ -38,11 +39,12 @@ const isComment = (line: string): boolean => /^\s*#/.test(line)
 const isBlank = (line: string): boolean => line.trim() === ""
 
 const indentLines = (lines: ReadonlyArray<string>, indent: number): ReadonlyArray<string> =>
-  lines.map((line) => line === "" ? line : " ".repeat(indent) + line)
+  lines.map((line) => (line === "" ? line : " ".repeat(indent) + line))
 
 const renderLines = (yaml: Yaml, value: unknown): ReadonlyArray<string> => yaml.render(value).split("\n")
 
-const isFilled = (value: unknown): boolean => typeof value === "object" && value !== null && Object.keys(value).length > 0
+const isFilled = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.keys(value).length > 0
 
 const isEmptyNode = (node: ParsedNode | null): boolean => node === null || node.range[0] === node.range[1]
 
@@ -107,7 +109,13 @@ const findExtent = (source: Source, { key, value }: Entry, map: Mapping, index: 
 }
 
 /** The lines of a list, in which the items that were there before keep theirs. */
-const listLines = (source: Source, from: number, list: YAMLSeq.Parsed, before: ReadonlyArray<unknown>, after: ReadonlyArray<unknown>) => {
+const listLines = (
+  source: Source,
+  from: number,
+  list: YAMLSeq.Parsed,
+  before: ReadonlyArray<unknown>,
+  after: ReadonlyArray<unknown>
+) => {
   const token = list.srcToken?.type === "block-seq" ? list.srcToken : undefined
   if (token === undefined) return undefined
   let lead = from
@@ -128,8 +136,20 @@ const listLines = (source: Source, from: number, list: YAMLSeq.Parsed, before: R
 }
 
 /** Writes the value of an entry anew. */
-const rewriteEntry = (source: Source, { comment, end, head, indent, start }: Extent, node: ParsedNode | null, before: unknown, after: unknown): Splice => {
-  if (node !== null && source.yaml.library.isSeq(node) && Array.isArray(before) && Array.isArray(after) && after.length > 0) {
+const rewriteEntry = (
+  source: Source,
+  { comment, end, head, indent, start }: Extent,
+  node: ParsedNode | null,
+  before: unknown,
+  after: unknown
+): Splice => {
+  if (
+    node !== null &&
+    source.yaml.library.isSeq(node) &&
+    Array.isArray(before) &&
+    Array.isArray(after) &&
+    after.length > 0
+  ) {
     const kept = listLines(source, start + 1, node, before, after)
     if (kept !== undefined) return { start, end, lines: [source.lines[start] ?? "", ...kept] }
   }
@@ -152,10 +172,16 @@ const isKey = ({ library }: Yaml, key: ParsedNode, name: string): boolean =>
   library.isScalar(key) && String(key.value ?? "") === name
 
 /**
- * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is written anew, of the path
- * that is left below it.
+ * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is written anew, of the
+ * path that is left below it.
  */
-const editMapping = (source: Source, map: Mapping, tree: unknown, path: Path, change: (before: unknown, rest: Path) => unknown): Splice | undefined => {
+const editMapping = (
+  source: Source,
+  map: Mapping,
+  tree: unknown,
+  path: Path,
+  change: (before: unknown, rest: Path) => unknown
+): Splice | undefined => {
   const [name = "", ...rest] = path
   const index = map.items.findIndex(({ key }) => isKey(source.yaml, key, name))
   const pair = map.items[index]
@@ -163,18 +189,30 @@ const editMapping = (source: Source, map: Mapping, tree: unknown, path: Path, ch
     const last = map.items.length - 1
     const extent = map.items[last] && findExtent(source, map.items[last], map, last)
     if (extent === undefined) return undefined
-    return insertAt(findEndWithComments(source, extent.end, extent.indent), renderEntryLines(source, path, change(undefined, []), extent.indent))
+    return insertAt(
+      findEndWithComments(source, extent.end, extent.indent),
+      renderEntryLines(source, path, change(undefined, []), extent.indent)
+    )
   }
   const extent = findExtent(source, pair, map, index)
   if (extent === undefined) return undefined
   const { end, indent, start } = extent
   const before = Tree.get(tree, [name])
   if (rest.length > 0 && pair.value !== null) {
-    if (source.yaml.library.isMap(pair.value) && isBlock(pair.value)) return editMapping(source, pair.value, before, rest, change)
+    if (source.yaml.library.isMap(pair.value) && isBlock(pair.value))
+      return editMapping(source, pair.value, before, rest, change)
     if (before === null && isEmptyNode(pair.value)) {
       const below = findEndWithComments(source, end, indent)
       const comment = source.lines.slice(start + 1, below).find((line) => !isBlank(line))
-      return insertAt(below, renderEntryLines(source, rest, change(undefined, []), comment === undefined ? indent + 2 : measureIndent(comment)))
+      return insertAt(
+        below,
+        renderEntryLines(
+          source,
+          rest,
+          change(undefined, []),
+          comment === undefined ? indent + 2 : measureIndent(comment)
+        )
+      )
     }
   }
   const after = change(before, rest)
@@ -197,7 +235,7 @@ const makeSource = (yaml: Yaml, text: string): Source => {
 const applySplice = (text: string, { end, lines, start }: Splice): string => {
   const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
   const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"
-  const before = pieces.slice(0, start).map((line) => line.endsWith("\n") ? line : line + eol)
+  const before = pieces.slice(0, start).map((line) => (line.endsWith("\n") ? line : line + eol))
   return [...before, ...lines.map((line) => line + eol), ...pieces.slice(end)].join("")
 }
 
@@ -218,8 +256,8 @@ const changeText = (
   const splice = isNew
     ? insertAt(end, renderEntryLines(source, path, change(undefined, []), 0))
     : yaml.library.isMap(contents) && isBlock(contents)
-    ? editMapping(source, contents, Result.getOrUndefined(yaml.parse(text)), path, change)
-    : undefined
+      ? editMapping(source, contents, Result.getOrUndefined(yaml.parse(text)), path, change)
+      : undefined
   if (splice === undefined) return undefined
   const after = mark + applySplice(text, splice)
   return Equal.equals(Result.getOrUndefined(yaml.parse(after)) ?? {}, expected) ? after : undefined
@@ -230,13 +268,16 @@ const parseTree = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(y
 /** The text with a value at a place, or undefined when it cannot be changed in place. */
 export const set = (yaml: Yaml, text: string, path: Path, value: unknown): string | undefined =>
   changeText(yaml, text, Tree.set(parseTree(yaml, text), path, value), path, (before, rest) =>
-    rest.length === 0 ? value : Tree.set(before, rest, value))
+    rest.length === 0 ? value : Tree.set(before, rest, value)
+  )
 
 /** The path to the outermost mapping that has nothing but the place in it, or the place itself. */
 const findEmptiedPath = (tree: unknown, path: Path): Path => {
   const parent = path.slice(0, -1)
   const siblings = Tree.get(tree, parent)
-  return parent.length > 0 && Tree.isMapping(siblings) && Object.keys(siblings).length === 1 ? findEmptiedPath(tree, parent) : path
+  return parent.length > 0 && Tree.isMapping(siblings) && Object.keys(siblings).length === 1
+    ? findEmptiedPath(tree, parent)
+    : path
 }
 
 /** The text without a place and the mappings that would be left empty; see {@link set}. */
@@ -245,5 +286,6 @@ export const unset = (yaml: Yaml, text: string, path: Path): string | undefined 
   if (Tree.get(tree, path) === undefined) return text
   const target = findEmptiedPath(tree, path)
   return changeText(yaml, text, Tree.remove(tree, target), target, (before, rest) =>
-    rest.length === 0 ? undefined : Tree.remove(before, rest))
+    rest.length === 0 ? undefined : Tree.remove(before, rest)
+  )
 }

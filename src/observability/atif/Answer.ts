@@ -35,19 +35,34 @@ const readCall = (value: unknown): Call => {
   }
 }
 
-const isOfType = (...types: ReadonlyArray<string>) => (value: unknown): boolean => types.includes(toNonEmptyText(toFields(value)["type"]) ?? "")
+const isOfType =
+  (...types: ReadonlyArray<string>) =>
+  (value: unknown): boolean =>
+    types.includes(toNonEmptyText(toFields(value)["type"]) ?? "")
 
 const isCall = isOfType("tool_use", "function_call")
-const isThought = (value: unknown): boolean => isOfType("thinking", "reasoning")(value) || toFields(value)["thought"] === true
+const isThought = (value: unknown): boolean =>
+  isOfType("thinking", "reasoning")(value) || toFields(value)["thought"] === true
 
 /** A call of a Gemini answer, which has an id from its name and place where the provider gave none. */
 const readGeminiCalls = (blocks: ReadonlyArray<unknown>): ReadonlyArray<Call> =>
-  blocks.map((block) => toFields(toFields(block)["functionCall"] ?? toFields(block)["function_call"])).filter(({ name }) => name !== undefined)
-    .map((one, index) => ({ ...readCall(one), id: toNonEmptyText(one["id"]) ?? `${toNonEmptyText(one["name"]) ?? ""}__${index}` }))
+  blocks
+    .map((block) => toFields(toFields(block)["functionCall"] ?? toFields(block)["function_call"]))
+    .filter(({ name }) => name !== undefined)
+    .map((one, index) => ({
+      ...readCall(one),
+      id: toNonEmptyText(one["id"]) ?? `${toNonEmptyText(one["name"]) ?? ""}__${index}`
+    }))
 
 const readThought = (value: unknown): string => {
   const one = toFields(value)
-  return toNonEmptyText(one["thinking"]) ?? toNonEmptyText(one["text"]) ?? toItems(one["summary"]).map((part) => toNonEmptyText(toFields(part)["text"]) ?? "").join("\n")
+  return (
+    toNonEmptyText(one["thinking"]) ??
+    toNonEmptyText(one["text"]) ??
+    toItems(one["summary"])
+      .map((part) => toNonEmptyText(toFields(part)["text"]) ?? "")
+      .join("\n")
+  )
 }
 
 /** The message itself, and what stands beside it. */
@@ -56,11 +71,19 @@ const unwrapAnswer = (data: Fields): Fields => {
   if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }
   const candidate = toFields(toItems(data["candidates"])[0])
   if (data["candidates"] !== undefined) {
-    return { content: toFields(candidate["content"])["parts"] ?? "", finish_reason: toNonEmptyText(candidate["finishReason"] ?? candidate["finish_reason"])?.toLowerCase() ?? null }
+    return {
+      content: toFields(candidate["content"])["parts"] ?? "",
+      finish_reason: toNonEmptyText(candidate["finishReason"] ?? candidate["finish_reason"])?.toLowerCase() ?? null
+    }
   }
   const assistant = toFields(data["assistant_message"])
   return Array.isArray(data["output"])
-    ? { ...data, content: toItems(data["output"]).flatMap((one) => isOfType("message")(one) ? toItems(toFields(one)["content"]) : [one]) }
+    ? {
+        ...data,
+        content: toItems(data["output"]).flatMap((one) =>
+          isOfType("message")(one) ? toItems(toFields(one)["content"]) : [one]
+        )
+      }
     : { ...assistant, ...data }
 }
 
@@ -69,29 +92,56 @@ export const readAnswer = (value: unknown): Answer => {
   const data = typeof value === "string" ? { content: value } : toFields(value)
   const said = unwrapAnswer(data)
   const blocks = toItems(said["content"])
-  const calls = [...[...toItems(said["tool_calls"]), ...blocks.filter(isCall)].map(readCall), ...readGeminiCalls(blocks)]
+  const calls = [
+    ...[...toItems(said["tool_calls"]), ...blocks.filter(isCall)].map(readCall),
+    ...readGeminiCalls(blocks)
+  ]
   const thoughts = blocks.filter(isThought).map(readThought).join("\n")
   return {
     message: readWholeContent(said["content"] ?? data["output_text"]) ?? "",
-    reasoning: toNonEmptyText(said["reasoning_content"]) ?? toNonEmptyText(said["reasoning"]) ?? toNonEmptyText(thoughts),
+    reasoning:
+      toNonEmptyText(said["reasoning_content"]) ?? toNonEmptyText(said["reasoning"]) ?? toNonEmptyText(thoughts),
     calls,
-    metrics: readMetrics(data["usage"] ?? data["token_usage"] ?? readGeminiUsage(data["usageMetadata"] ?? data["usage_metadata"])),
+    metrics: readMetrics(
+      data["usage"] ?? data["token_usage"] ?? readGeminiUsage(data["usageMetadata"] ?? data["usage_metadata"])
+    ),
     model: toNonEmptyText(data["model"]) ?? toNonEmptyText(data["modelVersion"]),
     finishReason: toNonEmptyText(said["finish_reason"]) ?? toNonEmptyText(data["stop_reason"])
   }
 }
 
 const known = new Set([
-  "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "cached_tokens", "cache_read_tokens", "cache_write_tokens",
-  "cache_creation_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "reasoning_tokens", "total_tokens",
-  "request_count", "cost", "cost_usd", "total_cost", "prompt_tokens_details", "completion_tokens_details",
-  "input_tokens_details", "output_tokens_details"
+  "prompt_tokens",
+  "completion_tokens",
+  "input_tokens",
+  "output_tokens",
+  "cached_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "cache_creation_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+  "reasoning_tokens",
+  "total_tokens",
+  "request_count",
+  "cost",
+  "cost_usd",
+  "total_cost",
+  "prompt_tokens_details",
+  "completion_tokens_details",
+  "input_tokens_details",
+  "output_tokens_details"
 ])
 
 /** Usage of a Gemini answer under common names; its thoughts are no part of its candidates. */
 const readGeminiUsage = (value: unknown): Fields | undefined => {
   if (typeof value !== "object" || value === null) return undefined
-  const { cachedContentTokenCount: cached, candidatesTokenCount: said, promptTokenCount: prompt, thoughtsTokenCount: thought } = toFields(value)
+  const {
+    cachedContentTokenCount: cached,
+    candidatesTokenCount: said,
+    promptTokenCount: prompt,
+    thoughtsTokenCount: thought
+  } = toFields(value)
   return {
     prompt_tokens: prompt,
     completion_tokens: (toFiniteNumber(said) ?? 0) + (toFiniteNumber(thought) ?? 0),
@@ -105,18 +155,27 @@ const readCount = (value: unknown): number | undefined => {
   return read === undefined || read < 0 ? undefined : Math.floor(read)
 }
 
-/** Token counts of a call, from any provider's usage. `prompt_tokens` of the result includes tokens read from a cache. */
+/**
+ * Token counts of a call, from any provider's usage. `prompt_tokens` of the result includes tokens read from a cache.
+ */
 export const readMetrics = (usage: unknown): Atif.Metrics | undefined => {
   if (typeof usage !== "object" || usage === null) return undefined
   const one = toFields(usage)
   const apart = readCount(one["cache_read_input_tokens"])
   const written = readCount(one["cache_creation_input_tokens"])
-  const cached = readCount(one["cache_read_tokens"]) ?? apart ?? readCount(one["cached_tokens"]) ??
-    readCount(toFields(one["prompt_tokens_details"])["cached_tokens"]) ?? readCount(toFields(one["input_tokens_details"])["cached_tokens"])
+  const cached =
+    readCount(one["cache_read_tokens"]) ??
+    apart ??
+    readCount(one["cached_tokens"]) ??
+    readCount(toFields(one["prompt_tokens_details"])["cached_tokens"]) ??
+    readCount(toFields(one["input_tokens_details"])["cached_tokens"])
   const input = readCount(one["input_tokens"])
-  const prompt = readCount(one["prompt_tokens"]) ?? (input === undefined ? undefined : input + (apart ?? 0) + (written ?? 0))
+  const prompt =
+    readCount(one["prompt_tokens"]) ?? (input === undefined ? undefined : input + (apart ?? 0) + (written ?? 0))
   const cost = toFiniteNumber(one["cost_usd"]) ?? toFiniteNumber(one["cost"]) ?? toFiniteNumber(one["total_cost"])
-  const reasoning = readCount(one["reasoning_tokens"]) ?? readCount(toFields(one["completion_tokens_details"])["reasoning_tokens"]) ??
+  const reasoning =
+    readCount(one["reasoning_tokens"]) ??
+    readCount(toFields(one["completion_tokens_details"])["reasoning_tokens"]) ??
     readCount(toFields(one["output_tokens_details"])["reasoning_tokens"])
   const creation = written ?? readCount(one["cache_write_tokens"])
   const extra: Record<string, Schema.Json> = {}

@@ -1,6 +1,6 @@
 /**
- * Steps of what a session began with that repeats another one: each message is a copied step which names its original, and a
- * compaction on the way is the step before them.
+ * Steps of what a session began with that repeats another one: each message is a copied step which names its original,
+ * and a compaction on the way is the step before them.
  *
  * Source: `relay-atof-atif.md` §2.3 (`is_copied_context`) and §2.4.
  */
@@ -13,16 +13,28 @@ import { readMessageAnswer, toContent, toJson, type Pictures, renderToolResult }
 import { toArguments } from "./Value.ts"
 
 /** Facts about the session that another one goes on from, as `extra` and metadata have them. */
-export const describeContinuation = ({ link: { changed, position, source }, rewritten }: Beginning): { readonly [key: string]: Schema.Json } => ({
+export const describeContinuation = ({
+  link: { changed, position, source },
+  rewritten
+}: Beginning): { readonly [key: string]: Schema.Json } => ({
   session_id: source,
   position,
   changed: [...changed],
-  ...(rewritten === undefined ? {} : {
-    context_rewritten: { reason: rewritten.reason, before: rewritten.before, after: rewritten.after, removed: toJson(rewritten.removed ?? []) }
-  })
+  ...(rewritten === undefined
+    ? {}
+    : {
+        context_rewritten: {
+          reason: rewritten.reason,
+          before: rewritten.before,
+          after: rewritten.after,
+          removed: toJson(rewritten.removed ?? [])
+        }
+      })
 })
 
-/** The step of a rewritten context, of the facts of {@link describeContinuation}; what follows it is the whole context. */
+/**
+ * The step of a rewritten context, of the facts of {@link describeContinuation}; what follows it is the whole context.
+ */
 export const makeRewrittenStep = (facts: Draft.Extra, timestamp: string | undefined): Draft.Step =>
   Draft.makeStep({
     source: "system",
@@ -38,7 +50,12 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
   const places = new Map<string, Draft.Step>()
   const timestamp = time(beginning.at)
 
-  const addStep = (source: Atif.Step["source"], message: Atif.Content, { copyOf, origin }: Message, more: Partial<Draft.Step> = {}): Draft.Step => {
+  const addStep = (
+    source: Atif.Step["source"],
+    message: Atif.Content,
+    { copyOf, origin }: Message,
+    more: Partial<Draft.Step> = {}
+  ): Draft.Step => {
     const step = Draft.makeStep({
       source,
       message,
@@ -47,9 +64,15 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
       rest: { is_copied_context: true, ...more.rest },
       extra: {
         ...(source === "system" && origin !== "user" ? { origin } : {}),
-        ...(copyOf === undefined ? {} : {
-          copy_of: { session_id: copyOf.sessionId, position: copyOf.position, ...(copyOf.changed === true ? { changed: true } : {}) }
-        })
+        ...(copyOf === undefined
+          ? {}
+          : {
+              copy_of: {
+                session_id: copyOf.sessionId,
+                position: copyOf.position,
+                ...(copyOf.changed === true ? { changed: true } : {})
+              }
+            })
       }
     })
     steps.push(step)
@@ -67,13 +90,23 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     const { message, origin } = whole
     if (message === undefined) continue
     if (message.role === "assistant") addAnswer(message, whole)
-    else if (message.role !== "tool") addStep(message.role === "user" && origin === "user" ? "user" : "system", toContent(message.content, pictures), whole)
+    else if (message.role !== "tool")
+      addStep(
+        message.role === "user" && origin === "user" ? "user" : "system",
+        toContent(message.content, pictures),
+        whole
+      )
     else {
       for (const part of message.content) {
         if (part.type !== "tool-result") continue
         // A result whose call was left out is in no step of the agent.
         const step = places.get(part.id) ?? addStep("system", "", whole)
-        step.results.push({ callId: places.has(part.id) ? part.id : undefined, content: renderToolResult(part, pictures), children: [], extra: {} })
+        step.results.push({
+          callId: places.has(part.id) ? part.id : undefined,
+          content: renderToolResult(part, pictures),
+          children: [],
+          extra: {}
+        })
       }
     }
   }

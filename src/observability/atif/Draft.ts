@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A child is embedded under its session's id, made unique in the document, and its own children in it. One that did nothing
- * has its goal as its only step; without a goal it is left out, and so is what points to it. Sums are over the own steps of
- * a trajectory that are no copies; a root's cost is that of its children too, and says so.
+ * A child is embedded under its session's id, made unique in the document, and its own children in it. One that did
+ * nothing has its goal as its only step; without a goal it is left out, and so is what points to it. Sums are over the
+ * own steps of a trajectory that are no copies; a root's cost is that of its children too, and says so.
  *
  * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
  */
@@ -56,10 +56,14 @@ export interface Draft {
 
 /** A step with nothing but these. */
 export const makeStep = (fields: Pick<Step, "source" | "message" | "timestamp"> & Partial<Step>): Step => ({
-  rest: {}, calls: [], results: [], extra: {}, ...fields
+  rest: {},
+  calls: [],
+  results: [],
+  extra: {},
+  ...fields
 })
 
-const toOptionalExtra = (extra: Extra): { readonly extra?: Extra } => Object.keys(extra).length === 0 ? {} : { extra }
+const toOptionalExtra = (extra: Extra): { readonly extra?: Extra } => (Object.keys(extra).length === 0 ? {} : { extra })
 
 /** A step or a child's trajectory that does not change any more, with the ids that it took for children. */
 interface MadeValue<A> {
@@ -119,10 +123,19 @@ const buildStep = (one: Step, index: number, build: DocumentBuild): Atif.Step =>
   source: one.source,
   message: one.message,
   ...one.rest,
-  ...(one.calls.length === 0 ? {} : {
-    tool_calls: one.calls.map(({ args, extra, id, name }) => ({ tool_call_id: id, function_name: name, arguments: args, ...toOptionalExtra(extra) }))
-  }),
-  ...(one.results.length === 0 ? {} : { observation: { results: one.results.map((result) => buildResult(result, build)) } }),
+  ...(one.calls.length === 0
+    ? {}
+    : {
+        tool_calls: one.calls.map(({ args, extra, id, name }) => ({
+          tool_call_id: id,
+          function_name: name,
+          arguments: args,
+          ...toOptionalExtra(extra)
+        }))
+      }),
+  ...(one.results.length === 0
+    ? {}
+    : { observation: { results: one.results.map((result) => buildResult(result, build)) } }),
   ...toOptionalExtra(one.extra)
 })
 
@@ -130,7 +143,11 @@ const buildStep = (one: Step, index: number, build: DocumentBuild): Atif.Step =>
 const buildKeptStep = (one: Step, index: number, build: DocumentBuild): Atif.Step => {
   if (!build.kept.steps.has(one)) return buildStep(one, index, build)
   const known = build.kept.made.get(one)
-  if (known?.index === index && known.results === one.results.length && known.children.every(([, id]) => !build.taken.has(id))) {
+  if (
+    known?.index === index &&
+    known.results === one.results.length &&
+    known.children.every(([, id]) => !build.taken.has(id))
+  ) {
     for (const [child, id] of known.children) {
       build.taken.add(id)
       build.ids.set(child, id)
@@ -147,16 +164,25 @@ const buildKeptStep = (one: Step, index: number, build: DocumentBuild): Atif.Ste
   return value
 }
 
-const sumMetric = (steps: ReadonlyArray<Atif.Step>, of: (metrics: Atif.Metrics) => number | null | undefined): number | undefined => {
-  const counts = steps.flatMap((one) => one.is_copied_context === true || !one.metrics ? [] : of(one.metrics) ?? [])
+const sumMetric = (
+  steps: ReadonlyArray<Atif.Step>,
+  of: (metrics: Atif.Metrics) => number | null | undefined
+): number | undefined => {
+  const counts = steps.flatMap((one) => (one.is_copied_context === true || !one.metrics ? [] : (of(one.metrics) ?? [])))
   return counts.length === 0 ? undefined : counts.reduce((a, b) => a + b, 0)
 }
 
-const computeFinalMetrics = (steps: ReadonlyArray<Atif.Step>, children: ReadonlyArray<Atif.Trajectory>): Atif.FinalMetrics => {
+const computeFinalMetrics = (
+  steps: ReadonlyArray<Atif.Step>,
+  children: ReadonlyArray<Atif.Trajectory>
+): Atif.FinalMetrics => {
   const prompt = sumMetric(steps, (one) => one.prompt_tokens)
   const completion = sumMetric(steps, (one) => one.completion_tokens)
   const cached = sumMetric(steps, (one) => one.cached_tokens)
-  const costs = [sumMetric(steps, (one) => one.cost_usd), ...children.map((child) => child.final_metrics?.total_cost_usd ?? undefined)]
+  const costs = [
+    sumMetric(steps, (one) => one.cost_usd),
+    ...children.map((child) => child.final_metrics?.total_cost_usd ?? undefined)
+  ]
   const known = costs.filter((cost) => cost !== undefined)
   return {
     ...(prompt === undefined ? {} : { total_prompt_tokens: prompt }),
@@ -164,14 +190,22 @@ const computeFinalMetrics = (steps: ReadonlyArray<Atif.Step>, children: Readonly
     ...(cached === undefined ? {} : { total_cached_tokens: cached }),
     ...(known.length === 0 ? {} : { total_cost_usd: known.reduce((a, b) => a + b, 0) }),
     total_steps: steps.length,
-    ...(children.length === 0 ? {} : { extra: { scope: "tokens and steps of this trajectory alone; cost with its subagents" } })
+    ...(children.length === 0
+      ? {}
+      : { extra: { scope: "tokens and steps of this trajectory alone; cost with its subagents" } })
   }
 }
 
 const listIdsBelow = (trajectory: Atif.Trajectory): ReadonlyArray<string> =>
   (trajectory.subagent_trajectories ?? []).flatMap((child) => [child.trajectory_id ?? "", ...listIdsBelow(child)])
 
-const buildDocument = (draft: Draft, id: string, taken: Set<string>, kept: KeptSteps, isDone: boolean): Atif.Trajectory => {
+const buildDocument = (
+  draft: Draft,
+  id: string,
+  taken: Set<string>,
+  kept: KeptSteps,
+  isDone: boolean
+): Atif.Trajectory => {
   const known = isDone ? kept.documents.get(draft) : undefined
   if (known?.id === id) {
     const ids = listIdsBelow(known.value)
@@ -182,7 +216,9 @@ const buildDocument = (draft: Draft, id: string, taken: Set<string>, kept: KeptS
   }
   const build: DocumentBuild = { ids: new Map(), taken, children: [], done: new Set(), kept }
   const steps = listSteps(draft).map((one, index) => buildKeptStep(one, index, build))
-  const children = build.children.map((child) => buildDocument(child, build.ids.get(child) ?? child.sessionId, taken, kept, isDone || build.done.has(child)))
+  const children = build.children.map((child) =>
+    buildDocument(child, build.ids.get(child) ?? child.sessionId, taken, kept, isDone || build.done.has(child))
+  )
   const value: Atif.Trajectory = {
     schema_version: Atif.version,
     session_id: draft.sessionId,
@@ -203,7 +239,10 @@ const buildDocument = (draft: Draft, id: string, taken: Set<string>, kept: KeptS
 
 /** Documents of a draft that grows. */
 export interface Drafts {
-  /** Takes steps that do not change any more, apart from results that are added: they are the same objects in every later document. */
+  /**
+   * Takes steps that do not change any more, apart from results that are added: they are the same objects in every
+   * later document.
+   */
   readonly keep: (steps: ReadonlyArray<Step>) => void
   /** The document; undefined for a trajectory without a step, which no reader would take. */
   readonly trajectory: (draft: Draft) => Atif.Trajectory | undefined
@@ -220,7 +259,10 @@ export const makeDraftBuilder = (): Drafts => {
         if (one !== undefined) kept.steps.add(one)
       }
     },
-    trajectory: (draft) => listSteps(draft).length === 0 ? undefined : buildDocument(draft, draft.sessionId, new Set([draft.sessionId]), kept, false)
+    trajectory: (draft) =>
+      listSteps(draft).length === 0
+        ? undefined
+        : buildDocument(draft, draft.sessionId, new Set([draft.sessionId]), kept, false)
   }
 }
 
@@ -231,10 +273,10 @@ export const buildTrajectory = (draft: Draft): Atif.Trajectory | undefined => ma
 const deeper = 4
 
 /**
- * Writes trajectories as files have them: JSON in lines, two spaces deep, a line feed at the end. Steps, trajectories of children and tool
- * definitions that come again in later documents are encoded once.
+ * Writes trajectories as files have them: JSON in lines, two spaces deep, a line feed at the end. Steps, trajectories
+ * of children and tool definitions that come again in later documents are encoded once.
  */
-export const makeTrajectoryEncoder = (): (trajectory: Atif.Trajectory) => string => {
+export const makeTrajectoryEncoder = (): ((trajectory: Atif.Trajectory) => string) => {
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()
 
   const encode = (value: unknown, depth: number): string => {
@@ -252,23 +294,34 @@ export const makeTrajectoryEncoder = (): (trajectory: Atif.Trajectory) => string
     known.set(value, { depth, text })
     return text
   }
-  const encodeList = <A extends object>(values: ReadonlyArray<A>, depth: number, make: (value: A, depth: number) => string): string => {
+  const encodeList = <A extends object>(
+    values: ReadonlyArray<A>,
+    depth: number,
+    make: (value: A, depth: number) => string
+  ): string => {
     const margin = `\n${" ".repeat(depth)}`
-    return values.length === 0 ? "[]" : `[${values.map((value) => `${margin}  ${encodeOnce(value, depth + 2, make)}`).join(",")}${margin}]`
+    return values.length === 0
+      ? "[]"
+      : `[${values.map((value) => `${margin}  ${encodeOnce(value, depth + 2, make)}`).join(",")}${margin}]`
   }
   const encodeObject = (value: object, depth: number, of: (name: string, member: unknown) => string): string => {
     const margin = `\n${" ".repeat(depth)}`
-    const members = Object.entries(value).flatMap(([name, member]) => member === undefined ? [] : [`${margin}  ${JSON.stringify(name)}: ${of(name, member)}`])
+    const members = Object.entries(value).flatMap(([name, member]) =>
+      member === undefined ? [] : [`${margin}  ${JSON.stringify(name)}: ${of(name, member)}`]
+    )
     return members.length === 0 ? "{}" : `{${members.join(",")}${margin}}`
   }
   const encodeTrajectory = (trajectory: Atif.Trajectory, depth: number): string =>
     encodeObject(trajectory, depth, (name, member) => {
       if (name === "steps") return encodeList(trajectory.steps, depth + 2, encode)
-      if (name === "subagent_trajectories" && trajectory.subagent_trajectories) return encodeList(trajectory.subagent_trajectories, depth + 2, encodeTrajectory)
+      if (name === "subagent_trajectories" && trajectory.subagent_trajectories)
+        return encodeList(trajectory.subagent_trajectories, depth + 2, encodeTrajectory)
       const { tool_definitions: tools } = trajectory.agent
       return name !== "agent" || !tools
         ? encode(member, depth + 2)
-        : encodeObject(trajectory.agent, depth + 2, (field, value) => field === "tool_definitions" ? encodeOnce(tools, depth + deeper, encode) : encode(value, depth + deeper))
+        : encodeObject(trajectory.agent, depth + 2, (field, value) =>
+            field === "tool_definitions" ? encodeOnce(tools, depth + deeper, encode) : encode(value, depth + deeper)
+          )
     })
   return (trajectory) => `${encodeTrajectory(trajectory, 0)}\n`
 }

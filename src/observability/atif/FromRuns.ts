@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * - A step of the agent is one answer as it was stored, with the usage of the attempts that made it; attempts that failed before
- *   it are its `retries`. An answer that broke off is a step with what had come of it.
- * - Messages of the user are user steps. Messages that the runtime adds (nudges, context of plugins, a rewritten context, reports of
- *   children) are system steps that say so.
- * - Results stand in the step of their call, in the order in which the calls ended. Calls that a tool made are steps of their
- *   own without a model call (`llm_call_count` 0).
+ * - A step of the agent is one answer as it was stored, with the usage of the attempts that made it; attempts that
+ *   failed before it are its `retries`. An answer that broke off is a step with what had come of it.
+ * - Messages of the user are user steps. Messages that the runtime adds (nudges, context of plugins, a rewritten
+ *   context, reports of children) are system steps that say so.
+ * - Results stand in the step of their call, in the order in which the calls ended. Calls that a tool made are steps of
+ *   their own without a model call (`llm_call_count` 0).
  * - Side tasks (titles, judgements) are no steps: they are listed in the trajectory's `extra`.
  * - What a session began with that repeats another one is copied context, before its first run.
  * - A child is embedded under the call that made it; the reference to one that did not complete has its status.
@@ -23,7 +23,20 @@ import type { Attempt, Call, Child, Message, Run, Step, Tree } from "../RunTree.
 import * as CopiedSteps from "./CopiedSteps.ts"
 import * as Draft from "./Draft.ts"
 import * as MessageText from "./Message.ts"
-import { type Answer, readMessageAnswer, readPartsAnswer, toContent, extractContext, readEffort, toJson, toMetrics, omitPicture, type Pictures, renderToolResult, readCallResult } from "./RunContent.ts"
+import {
+  type Answer,
+  readMessageAnswer,
+  readPartsAnswer,
+  toContent,
+  extractContext,
+  readEffort,
+  toJson,
+  toMetrics,
+  omitPicture,
+  type Pictures,
+  renderToolResult,
+  readCallResult
+} from "./RunContent.ts"
 import { toArguments } from "./Value.ts"
 
 /** Name and version of the agent; without a version, that of the record. */
@@ -32,13 +45,17 @@ export interface Options {
   readonly agentVersion?: string | undefined
   /** Name of the model where the record names none. */
   readonly modelName?: string | undefined
-  /** Place of pictures whose bytes stand in the conversation; a text in their place says that they are left out when absent. */
+  /**
+   * Place of pictures whose bytes stand in the conversation; a text in their place says that they are left out when
+   * absent.
+   */
   readonly pictures?: Pictures | undefined
   /** Turn from which on the session is new: earlier steps are marked as copied context. All is new when absent. */
   readonly since?: string | undefined
 }
 
-const formatTime = (at: number | undefined): string | undefined => at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
+const formatTime = (at: number | undefined): string | undefined =>
+  at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
 
 /** The metrics of the attempts at one answer, as one. */
 const sumMetrics = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined => {
@@ -49,7 +66,13 @@ const sumMetrics = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined 
     const known = all.flatMap((one) => one[key] ?? [])
     return known.length === 0 ? {} : { [key]: known.reduce((a, b) => a + b, 0) }
   }
-  return { ...first, ...sumKey("prompt_tokens"), ...sumKey("completion_tokens"), ...sumKey("cached_tokens"), ...sumKey("cost_usd") }
+  return {
+    ...first,
+    ...sumKey("prompt_tokens"),
+    ...sumKey("completion_tokens"),
+    ...sumKey("cached_tokens"),
+    ...sumKey("cost_usd")
+  }
 }
 
 const describeFailure = ({ end, endedAt, start: { route }, startedAt }: Attempt): Schema.Json => ({
@@ -91,10 +114,14 @@ const buildResultExtra = ({ approvals, changes, end }: Call): Draft.Extra => {
 }
 
 const buildCallExtra = ({ endedAt, start, startedAt }: Call): Draft.Extra =>
-  start === undefined ? {} : {
-    ...(start.parallel ? { parallel: true } : {}),
-    ...(endedAt === undefined ? {} : { invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt / 1000 } })
-  }
+  start === undefined
+    ? {}
+    : {
+        ...(start.parallel ? { parallel: true } : {}),
+        ...(endedAt === undefined
+          ? {}
+          : { invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt / 1000 } })
+      }
 
 const makeSystemStep = (message: Atif.Content, at: number | undefined, extra: Draft.Extra): Draft.Step =>
   Draft.makeStep({ source: "system", message, timestamp: formatTime(at), extra })
@@ -124,16 +151,18 @@ const copyWriting = ({ copied, draft, places, seen }: DraftState): DraftState =>
 
 const describeSideTasks = (runs: ReadonlyArray<Run>): Draft.Extra => {
   const tasks = runs.flatMap((run) => run.sideTasks)
-  return tasks.length === 0 ? {} : {
-    side_tasks: tasks.map((task) => ({
-      task: task.start.task ?? "unknown",
-      model: task.end?.model ?? task.start.route.model,
-      status: task.end?.status ?? "interrupted",
-      timestamp: formatTime(task.endedAt) ?? null,
-      duration_ms: task.endedAt === undefined ? null : task.endedAt - task.startedAt,
-      metrics: toJson(toMetrics(task) ?? null)
-    }))
-  }
+  return tasks.length === 0
+    ? {}
+    : {
+        side_tasks: tasks.map((task) => ({
+          task: task.start.task ?? "unknown",
+          model: task.end?.model ?? task.start.route.model,
+          status: task.end?.status ?? "interrupted",
+          timestamp: formatTime(task.endedAt) ?? null,
+          duration_ms: task.endedAt === undefined ? null : task.endedAt - task.startedAt,
+          metrics: toJson(toMetrics(task) ?? null)
+        }))
+      }
 }
 
 /** Writes runs of a session into its draft. */
@@ -144,7 +173,10 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
     return {
       draft: {
         sessionId,
-        agent: { name: options.agentName ?? "Hermes Agent", version: options.agentVersion ?? first?.start?.agentVersion ?? "unknown" },
+        agent: {
+          name: options.agentName ?? "Hermes Agent",
+          version: options.agentVersion ?? first?.start?.agentVersion ?? "unknown"
+        },
         goal: child?.start.goal,
         steps: copied?.steps ?? [],
         model: first?.start?.model ?? options.modelName,
@@ -185,24 +217,30 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
         if (seen.has(message)) continue
         seen.add(message)
         if (message.role === "system") {
-          draft.steps.push(Draft.makeStep({ source: "system", message: message.content, timestamp: formatTime(attempt.run.startedAt) }))
+          draft.steps.push(
+            Draft.makeStep({ source: "system", message: message.content, timestamp: formatTime(attempt.run.startedAt) })
+          )
           continue
         }
         if (message.role !== "user") continue
         const said = toContent(message.content, pictures)
         const before = extractContext(said)
         const own = before ?? said
-        draft.steps.push(makeSystemStep(own, attempt.startedAt, {
-          origin: "runtime",
-          stored: false,
-          ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
-        }))
+        draft.steps.push(
+          makeSystemStep(own, attempt.startedAt, {
+            origin: "runtime",
+            stored: false,
+            ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
+          })
+        )
       }
       if (draft.tools.length === 0) {
-        draft.tools = tree.tools(attempt).map(({ description, name, parameters }) => ({
-          type: "function",
-          function: { name, description, parameters: toJson(parameters) }
-        }))
+        draft.tools = tree
+          .tools(attempt)
+          .map(({ description, name, parameters }) => ({
+            type: "function",
+            function: { name, description, parameters: toJson(parameters) }
+          }))
       }
     }
 
@@ -216,19 +254,26 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
         case "assistant":
           return [readMessageAnswer(message).text]
         case "tool":
-          return message.content.flatMap((part) => part.type === "tool-result" ? [renderToolResult(part, pictures)] : [])
+          return message.content.flatMap((part) =>
+            part.type === "tool-result" ? [renderToolResult(part, pictures)] : []
+          )
       }
     }
     const addRewrittenContext = (at: number, attempt: Attempt | undefined, facts: Draft.Extra): void => {
       const messages = attempt === undefined ? [] : tree.request(attempt).messages
-      const content = messages.flatMap((message) => message === undefined ? [] : listContents(message)).map(MessageText.toPlainText).join("\n\n")
-      draft.steps.push(Draft.makeStep({
-        source: "system",
-        message: "",
-        timestamp: formatTime(at),
-        results: [{ callId: undefined, content, children: [], extra: {} }],
-        extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
-      }))
+      const content = messages
+        .flatMap((message) => (message === undefined ? [] : listContents(message)))
+        .map(MessageText.toPlainText)
+        .join("\n\n")
+      draft.steps.push(
+        Draft.makeStep({
+          source: "system",
+          message: "",
+          timestamp: formatTime(at),
+          results: [{ callId: undefined, content, children: [], extra: {} }],
+          extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
+        })
+      )
       for (const message of messages) if (message !== undefined) seen.add(message)
     }
 
@@ -241,11 +286,15 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
         const last = failures.at(-1)
         if (last === undefined) return
         const interrupted = last.end?.status !== "failed"
-        draft.steps.push(makeSystemStep(
-          interrupted ? "The model call was interrupted before an answer." : `The model could not be asked: ${last.end?.failure?.message ?? "unknown error"}`,
-          last.endedAt ?? last.startedAt,
-          { error: describeFailure(last), attempts: failures.length, retries: failures.map(describeFailure) }
-        ))
+        draft.steps.push(
+          makeSystemStep(
+            interrupted
+              ? "The model call was interrupted before an answer."
+              : `The model could not be asked: ${last.end?.failure?.message ?? "unknown error"}`,
+            last.endedAt ?? last.startedAt,
+            { error: describeFailure(last), attempts: failures.length, retries: failures.map(describeFailure) }
+          )
+        )
         return
       }
       const last = answered.at(-1) ?? step.attempts.at(-1)
@@ -270,13 +319,15 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
         extra: {
           ...(finish === undefined ? {} : { finish_reason: finish }),
           ...(last === undefined ? {} : { provider: last.start.route.provider }),
-          ...(last?.endedAt === undefined ? {} : {
-            invocation: {
-              start_timestamp: last.startedAt / 1000,
-              end_timestamp: last.endedAt / 1000,
-              ...(last.end?.firstPartAt === undefined ? {} : { first_part_timestamp: last.end.firstPartAt / 1000 })
-            }
-          }),
+          ...(last?.endedAt === undefined
+            ? {}
+            : {
+                invocation: {
+                  start_timestamp: last.startedAt / 1000,
+                  end_timestamp: last.endedAt / 1000,
+                  ...(last.end?.firstPartAt === undefined ? {} : { first_part_timestamp: last.end.firstPartAt / 1000 })
+                }
+              }),
           ...(answered.length === 0 && step.attempts.length > 0 ? { interrupted: true } : {}),
           ...(failures.length === 0 ? {} : { retries: failures.map(describeFailure) })
         }
@@ -295,7 +346,14 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
           message: "",
           timestamp: formatTime(call.startedAt),
           rest: { llm_call_count: 0 },
-          calls: [{ id: call.id, name: call.name, args: toArguments(toJson(call.args)), extra: { ...buildCallExtra(call), parent_call_id: parent.id } }]
+          calls: [
+            {
+              id: call.id,
+              name: call.name,
+              args: toArguments(toJson(call.args)),
+              extra: { ...buildCallExtra(call), parent_call_id: parent.id }
+            }
+          ]
         })
         draft.steps.push(made)
         addResult(made, call, readCallResult(call, pictures))
@@ -311,39 +369,67 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
         for (const part of message.content) {
           if (part.type !== "tool-result") continue
           const step = places.get(part.id)
-          if (step === undefined || step.results.some(({ callId, content }) => callId === part.id && content !== undefined)) continue
-          step.results.push({ callId: part.id, content: renderToolResult(part, pictures), children: [], extra: { status: "interrupted" } })
+          if (
+            step === undefined ||
+            step.results.some(({ callId, content }) => callId === part.id && content !== undefined)
+          )
+            continue
+          step.results.push({
+            callId: part.id,
+            content: renderToolResult(part, pictures),
+            children: [],
+            extra: { status: "interrupted" }
+          })
         }
         return
       }
       const content = toContent(message.content, pictures)
-      if (message.role === "system") draft.steps.push(Draft.makeStep({ source: "system", message: content, timestamp: formatTime(at) }))
-      else draft.steps.push(origin === "user"
-        ? Draft.makeStep({ source: "user", message: content, timestamp: formatTime(at) })
-        : makeSystemStep(content, at, { origin }))
+      if (message.role === "system")
+        draft.steps.push(Draft.makeStep({ source: "system", message: content, timestamp: formatTime(at) }))
+      else
+        draft.steps.push(
+          origin === "user"
+            ? Draft.makeStep({ source: "user", message: content, timestamp: formatTime(at) })
+            : makeSystemStep(content, at, { origin })
+        )
     }
 
     const writeRun = (run: Run): void => {
       const steps = run.steps.map((step) => ({ at: step.startedAt, write: () => addStep(step) }))
       const inSteps = new Set(run.steps.flatMap(({ message }) => message ?? []))
-      const messages = run.messages.filter((message) => !inSteps.has(message)).map((message) => ({ at: message.at, write: () => addMessage(message) }))
+      const messages = run.messages
+        .filter((message) => !inSteps.has(message))
+        .map((message) => ({ at: message.at, write: () => addMessage(message) }))
       const contexts = run.asides.flatMap(({ at, event }) => {
         if (event._tag !== "ContextRewritten") return []
         const attempt = run.steps.flatMap(({ attempts }) => attempts).find(({ startedAt }) => startedAt >= at)
-        return [{ at, write: () => addRewrittenContext(at, attempt, { reason: event.reason, before: event.before, after: event.after, ...(event.removed === undefined ? {} : { removed: toJson(event.removed) }) }) }]
+        return [
+          {
+            at,
+            write: () =>
+              addRewrittenContext(at, attempt, {
+                reason: event.reason,
+                before: event.before,
+                after: event.after,
+                ...(event.removed === undefined ? {} : { removed: toJson(event.removed) })
+              })
+          }
+        ]
       })
       const system = run.steps[0]?.attempts[0]
       if (draft.steps.length === copied && system !== undefined) addSystemPrompt(system)
       // Messages that begin a run come before its steps of the same millisecond, and the sort is stable.
       for (const { write } of [...messages, ...contexts, ...steps].toSorted((a, b) => a.at - b.at)) write()
       for (const child of run.children) {
-        draft.steps.push(Draft.makeStep({
-          source: "system",
-          message: "",
-          timestamp: formatTime(child.startedAt),
-          results: [{ callId: undefined, content: undefined, children: [draftChild(child)], extra: {} }],
-          extra: { event: "subagent" }
-        }))
+        draft.steps.push(
+          Draft.makeStep({
+            source: "system",
+            message: "",
+            timestamp: formatTime(child.startedAt),
+            results: [{ callId: undefined, content: undefined, children: [draftChild(child)], extra: {} }],
+            extra: { event: "subagent" }
+          })
+        )
       }
       const end = run.end
       // Side tasks between the runs of a session are no run.
@@ -358,7 +444,13 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
       const message = tree.request(attempt).messages.find((one) => one?.role === "system")
       if (message === undefined || message.role !== "system") return
       seen.add(message)
-      draft.steps.unshift(Draft.makeStep({ source: "system", message: message.content, timestamp: draft.steps[0]?.timestamp ?? formatTime(attempt.run.startedAt) }))
+      draft.steps.unshift(
+        Draft.makeStep({
+          source: "system",
+          message: message.content,
+          timestamp: draft.steps[0]?.timestamp ?? formatTime(attempt.run.startedAt)
+        })
+      )
     }
 
     // Messages of the session stand in their own places, however often they are sent.
@@ -369,17 +461,21 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
 }
 
 const listChildren = (run: Run): ReadonlyArray<Child> => {
-  const listChildrenBelow = (call: Call): ReadonlyArray<Child> => [...call.children, ...call.calls.flatMap(listChildrenBelow)]
+  const listChildrenBelow = (call: Call): ReadonlyArray<Child> => [
+    ...call.children,
+    ...call.calls.flatMap(listChildrenBelow)
+  ]
   return [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(listChildrenBelow))]
 }
 
 /** Runs of a run's children, of their children, … */
 const listRunsBelow = (run: Run): ReadonlyArray<Run> =>
-  listChildren(run).flatMap((child) => child.run === undefined ? [] : [child.run, ...listRunsBelow(child.run)])
+  listChildren(run).flatMap((child) => (child.run === undefined ? [] : [child.run, ...listRunsBelow(child.run)]))
 
 /** Tests for a run of which nothing more is expected. */
 const isOver = (run: Run): boolean =>
-  run.endedAt !== undefined && listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
+  run.endedAt !== undefined &&
+  listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
 
 /** The trajectory of a session that goes on: what is over is drafted once. */
 export interface GrowingTrajectory {
@@ -406,7 +502,9 @@ export const makeGrowingTrajectory = (tree: Tree, sessionId: string, options: Op
       case "AttemptStarted":
         return event.task !== undefined
       case "AttemptEnded":
-        return tree.roots.some((run) => run.turnId === turnId && run.sideTasks.some(({ start }) => start.apiRequestId === event.apiRequestId))
+        return tree.roots.some(
+          (run) => run.turnId === turnId && run.sideTasks.some(({ start }) => start.apiRequestId === event.apiRequestId)
+        )
       case "SessionEnded":
       case "ToolsOffered":
       case "Waiting":

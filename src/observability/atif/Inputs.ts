@@ -1,6 +1,6 @@
 /**
- * Finds the new messages of a request by their position in the conversation, so that a text that is said twice is two steps
- * and a request that is repeated is none.
+ * Finds the new messages of a request by their position in the conversation, so that a text that is said twice is two
+ * steps and a request that is repeated is none.
  *
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
  */
@@ -45,7 +45,7 @@ export const make = (): Inputs => {
   return {
     take: ({ messages }) => {
       const said = messages.filter(isSpoken)
-      const now = said.flatMap((one) => one.role === "user" ? [toPlainText(one.content)] : [])
+      const now = said.flatMap((one) => (one.role === "user" ? [toPlainText(one.content)] : []))
       const before = new Set(users)
       const shrunk = now.length < users.length
       if (shrunk && !now.some((text) => before.has(text))) return { fresh: [], replaced: undefined, isAside: true }
@@ -53,7 +53,12 @@ export const make = (): Inputs => {
       const news: News = {
         fresh: selectFresh(messages, known, systems),
         replaced: shrunk
-          ? messages.filter(({ role }) => role !== "system").slice(0, -1).map(({ content }) => toPlainText(content)).filter(Boolean).join("\n\n")
+          ? messages
+              .filter(({ role }) => role !== "system")
+              .slice(0, -1)
+              .map(({ content }) => toPlainText(content))
+              .filter(Boolean)
+              .join("\n\n")
           : undefined,
         isAside: false
       }

@@ -40,16 +40,21 @@ export const flushFailures = (agent: AgentScope): void => {
   const error = toFields(facts["error"])
   addStep(agent, {
     source: "system",
-    message: facts["reason"] === "interrupted" && facts["error"] === null
-      ? "The model call was interrupted before an answer."
-      : `The model could not be asked: ${toNonEmptyText(error["message"]) ?? toNonEmptyText(facts["error"]) ?? "unknown error"}`,
+    message:
+      facts["reason"] === "interrupted" && facts["error"] === null
+        ? "The model call was interrupted before an answer."
+        : `The model could not be asked: ${toNonEmptyText(error["message"]) ?? toNonEmptyText(facts["error"]) ?? "unknown error"}`,
     timestamp: at,
     extra: { error: facts, attempts: failures.length, ...describeRetries(failures) }
   })
 }
 
 /** The step of an answer that broke off. */
-const addBrokenAnswer = (agent: AgentScope, failures: ReadonlyArray<Failure>, { calls, message, reasoning }: Answer.Answer): Draft.Step => {
+const addBrokenAnswer = (
+  agent: AgentScope,
+  failures: ReadonlyArray<Failure>,
+  { calls, message, reasoning }: Answer.Answer
+): Draft.Step => {
   const last = failures.at(-1)
   const model = toNonEmptyText(last?.facts["model"])
   return addStep(agent, {
@@ -88,7 +93,8 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
 /** True of a payload that says something in a form that nobody knows. */
-const isUnread = (data: unknown): boolean => data !== null && data !== undefined && (typeof data !== "object" || Object.keys(data).length > 0)
+const isUnread = (data: unknown): boolean =>
+  data !== null && data !== undefined && (typeof data !== "object" || Object.keys(data).length > 0)
 
 /** A request. */
 export const handleRequest = (state: State, event: ScopeEvent): void => {
@@ -102,7 +108,13 @@ export const handleRequest = (state: State, event: ScopeEvent): void => {
   agent.draft.model ??= model
   if (request === undefined) {
     flushPending(agent)
-    if (isUnread(event.data)) addStep(agent, { source: "system", message: `llm: ${event.name}`, timestamp, extra: { event: event.name, category: "llm", data: event.data ?? null } })
+    if (isUnread(event.data))
+      addStep(agent, {
+        source: "system",
+        message: `llm: ${event.name}`,
+        timestamp,
+        extra: { event: event.name, category: "llm", data: event.data ?? null }
+      })
     return
   }
   if (agent.draft.tools.length === 0) agent.draft.tools = request.tools
@@ -128,7 +140,7 @@ export const handleRequest = (state: State, event: ScopeEvent): void => {
     addStep(agent, {
       // `take` keeps these two roles.
       source: role as "system" | "user",
-      message: isTurn ? agent.pending?.message ?? content : content,
+      message: isTurn ? (agent.pending?.message ?? content) : content,
       timestamp: since,
       rest: copied ? { is_copied_context: true } : {}
     })
@@ -136,7 +148,6 @@ export const handleRequest = (state: State, event: ScopeEvent): void => {
   })
   flushPending(agent)
 }
-
 
 /** Calls with an id each; one that the provider gave none is named by its tool and its place. */
 const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
@@ -154,11 +165,22 @@ const sumMetrics = (a: Atif.Metrics, b: Atif.Metrics | undefined): Atif.Metrics 
     const known = [a[key], b?.[key]].flatMap((one) => one ?? [])
     return known.length === 0 ? {} : { [key]: known.reduce((x, y) => x + y, 0) }
   }
-  return { ...a, ...sumKey("prompt_tokens"), ...sumKey("completion_tokens"), ...sumKey("cached_tokens"), ...sumKey("cost_usd") }
+  return {
+    ...a,
+    ...sumKey("prompt_tokens"),
+    ...sumKey("completion_tokens"),
+    ...sumKey("cached_tokens"),
+    ...sumKey("cost_usd")
+  }
 }
 
 /** A further answer to one model call: it takes the place of the one before, and both were paid for. */
-const replaceAnswer = (agent: AgentScope, step: Draft.Step, answer: Answer.Answer, metrics: Atif.Metrics | undefined): void => {
+const replaceAnswer = (
+  agent: AgentScope,
+  step: Draft.Step,
+  answer: Answer.Answer,
+  metrics: Atif.Metrics | undefined
+): void => {
   const all = metrics === undefined ? step.rest.metrics : sumMetrics(metrics, step.rest.metrics ?? undefined)
   const { reasoning_content: _, ...rest } = step.rest
   step.rest = {
@@ -184,7 +206,10 @@ export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const key = formatCallKey(event)
   const requested = toNonEmptyText(start?.category_profile?.["model_name"])
   const answer = Answer.readAnswer(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })
-  if (status === "error" || (data["error"] !== undefined && data["content"] === undefined && data["choices"] === undefined)) {
+  if (
+    status === "error" ||
+    (data["error"] !== undefined && data["content"] === undefined && data["choices"] === undefined)
+  ) {
     const reason = data["reason"] ?? meta["reason"]
     const isPartial = Answer.getAnswerText(answer) !== "" || answer.calls.length > 0 || answer.reasoning !== undefined
     agent.failures.push({
@@ -207,7 +232,10 @@ export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const effort = Message.readRequest(start?.data)?.effort
   // An answer without text and calls has no data in some streams.
   const told = answer.metrics ?? Answer.readMetrics(meta["usage"])
-  const cost = told !== undefined && told.cost_usd === undefined && model !== undefined ? state.options.cost?.(model, told) : undefined
+  const cost =
+    told !== undefined && told.cost_usd === undefined && model !== undefined
+      ? state.options.cost?.(model, told)
+      : undefined
   const metrics = told === undefined || cost === undefined ? told : { ...told, cost_usd: cost }
   const finish = answer.finishReason ?? toNonEmptyText(meta["finish_reason"])
   const retry = toFiniteNumber(meta["retry_count"]) ?? 0

@@ -1,6 +1,6 @@
 /**
- * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each is a step once, with
- * its origin, and what a session repeats of an earlier part of it is copied context.
+ * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each is a step
+ * once, with its origin, and what a session repeats of an earlier part of it is copied context.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.6.
  */
@@ -26,13 +26,19 @@ export const readNames = (event: ScopeEvent): ReadonlyArray<Name> | undefined =>
   return toItems(listed).flatMap((one): ReadonlyArray<Name> => {
     if (isName(one)) return [one]
     const [from, to] = toItems(one)
-    return typeof from === "number" && typeof to === "number" && to >= from ? Array.from({ length: to - from + 1 }, (_, at) => from + at) : []
+    return typeof from === "number" && typeof to === "number" && to >= from
+      ? Array.from({ length: to - from + 1 }, (_, at) => from + at)
+      : []
   })
 }
 
-const readMessageContent = (message: Fields): ReturnType<typeof Message.readWholeContent> => Message.readWholeContent(message["content"])
+const readMessageContent = (message: Fields): ReturnType<typeof Message.readWholeContent> =>
+  Message.readWholeContent(message["content"])
 
-/** Adds a result to the step of its call, unless it has one. A call whose process died was ended without one: it gets it here. */
+/**
+ * Adds a result to the step of its call, unless it has one. A call whose process died was ended without one: it gets it
+ * here.
+ */
 const addResult = (agent: AgentScope, callId: string, content: string, extra: Draft.Extra): void => {
   const step = agent.byId.get(callId)?.at(-1)?.step
   const known = step?.results.findLast((one) => one.callId === callId && one.content !== undefined)
@@ -43,8 +49,16 @@ const addResult = (agent: AgentScope, callId: string, content: string, extra: Dr
   }
 }
 
-/** A message of an earlier part of the session, as a copied step; undefined for a result, which goes to the step of its call. */
-const makeCopiedStep = (agent: AgentScope, message: Fields, timestamp: string, origin: string | undefined): Draft.Step | undefined => {
+/**
+ * A message of an earlier part of the session, as a copied step; undefined for a result, which goes to the step of its
+ * call.
+ */
+const makeCopiedStep = (
+  agent: AgentScope,
+  message: Fields,
+  timestamp: string,
+  origin: string | undefined
+): Draft.Step | undefined => {
   const rest = { is_copied_context: true }
   const content = readMessageContent(message) ?? ""
   switch (message["role"]) {
@@ -64,9 +78,11 @@ const makeCopiedStep = (agent: AgentScope, message: Fields, timestamp: string, o
       addResult(agent, toNonEmptyText(message["tool_call_id"]) ?? "", Message.toPlainText(content), {})
       return undefined
     case "user":
-      return Draft.makeStep(origin === undefined
-        ? { source: "user", message: content, timestamp, rest }
-        : { source: "system", message: content, timestamp, rest, extra: { origin } })
+      return Draft.makeStep(
+        origin === undefined
+          ? { source: "user", message: content, timestamp, rest }
+          : { source: "system", message: content, timestamp, rest, extra: { origin } }
+      )
     case "system":
       return Draft.makeStep({ source: "system", message: content, timestamp, rest })
     default:
@@ -80,19 +96,24 @@ const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<D
   if (message["role"] === "system") return [Draft.makeStep({ source: "system", message: content, timestamp })]
   if (message["role"] !== "user") return []
   const before = extractContext(content)
-  return [Draft.makeStep({
-    source: "system",
-    message: before ?? content,
-    timestamp,
-    extra: {
-      origin: "runtime",
-      stored: false,
-      ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
-    }
-  })]
+  return [
+    Draft.makeStep({
+      source: "system",
+      message: before ?? content,
+      timestamp,
+      extra: {
+        origin: "runtime",
+        stored: false,
+        ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
+      }
+    })
+  ]
 }
 
-/** Steps of the rewrites of the context since the last request; `content` is the context of the next one, empty where none came. */
+/**
+ * Steps of the rewrites of the context since the last request; `content` is the context of the next one, empty where
+ * none came.
+ */
 export const flushRewrites = (agent: AgentScope, content: string): void => {
   for (const { facts, timestamp } of agent.told.rewritten.splice(0)) {
     addStep(agent, {
@@ -109,12 +130,19 @@ export const flushRewrites = (agent: AgentScope, content: string): void => {
 export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
   const { told } = agent
   // Messages that a session began with were there before its first turn.
-  const timestamp = told.isAsked ? formatEventTime(event) : agent.draft.steps[0]?.timestamp ?? formatEventTime(event)
+  const timestamp = told.isAsked ? formatEventTime(event) : (agent.draft.steps[0]?.timestamp ?? formatEventTime(event))
   const data = toFields(event.data)
   // NeMo Relay puts a request beside its headers.
   const messages = toItems(data["messages"] ?? toFields(data["content"])["messages"]).map(toFields)
   if (told.rewritten.length > 0) {
-    flushRewrites(agent, messages.flatMap((message) => message["role"] === "system" ? [] : [Message.toPlainText(readMessageContent(message) ?? "")]).join("\n\n"))
+    flushRewrites(
+      agent,
+      messages
+        .flatMap((message) =>
+          message["role"] === "system" ? [] : [Message.toPlainText(readMessageContent(message) ?? "")]
+        )
+        .join("\n\n")
+    )
     // The system prompt of a session that was never asked before is not told yet.
     names.forEach((name, at) => messages[at]?.["role"] === "system" || told.names.add(name))
   }
@@ -125,15 +153,21 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
     told.names.add(name)
     if (typeof name === "string") return makeTransientSteps(message, timestamp)
     // Later ones are told by marks, or are answers and results of this stream.
-    return told.first === undefined || name < told.first ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? []) : []
+    return told.first === undefined || name < told.first
+      ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? [])
+      : []
   })
   // The prompt of the first turn was told before its request.
-  const isBefore = (step: Draft.Step): boolean => !told.isAsked && (step.source === "system" && Object.keys(step.extra).length === 0 || step.rest.is_copied_context === true)
+  const isBefore = (step: Draft.Step): boolean =>
+    !told.isAsked &&
+    ((step.source === "system" && Object.keys(step.extra).length === 0) || step.rest.is_copied_context === true)
   const prefix = steps.filter(isBefore)
   const isCopied = (step: Draft.Step): boolean => step.rest.is_copied_context === true
   // A session that goes on from another one has a prompt of its own; a later part of one session repeats that too.
-  if (agent.draft.extra["continues"] === undefined && prefix.some(isCopied)) for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
-  const beginning = told.isAsked || told.beginning === undefined ? [] : [CopiedSteps.makeRewrittenStep(told.beginning, timestamp)]
+  if (agent.draft.extra["continues"] === undefined && prefix.some(isCopied))
+    for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
+  const beginning =
+    told.isAsked || told.beginning === undefined ? [] : [CopiedSteps.makeRewrittenStep(told.beginning, timestamp)]
   agent.draft.steps.unshift(...prefix.filter((step) => !isCopied(step)), ...beginning, ...prefix.filter(isCopied))
   agent.draft.steps.push(...steps.filter((step) => !isBefore(step)))
   told.isAsked = true
@@ -148,7 +182,9 @@ export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   agent.told.first = Math.min(position, agent.told.first ?? position)
   const timestamp = formatEventTime(event)
   if (facts["role"] === "tool") {
-    addResult(agent, toNonEmptyText(facts["tool_call_id"]) ?? "", toNonEmptyText(facts["content"]) ?? "", { status: "interrupted" })
+    addResult(agent, toNonEmptyText(facts["tool_call_id"]) ?? "", toNonEmptyText(facts["content"]) ?? "", {
+      status: "interrupted"
+    })
     return true
   }
   const isPrompt = event.name === "hermes.turn.start"

@@ -1,5 +1,6 @@
 /**
- * Contents of the run record in the forms that exported documents have: messages, answers, arguments and usage as JSON, whole.
+ * Contents of the run record in the forms that exported documents have: messages, answers, arguments and usage as JSON,
+ * whole.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.9.
  */
@@ -20,7 +21,7 @@ export const toJson = (value: unknown): Schema.Json => {
   try {
     const text: string | undefined = JSON.stringify(value)
     // Text that was written as JSON is read as JSON.
-    return text === undefined ? null : JSON.parse(text) as Schema.Json
+    return text === undefined ? null : (JSON.parse(text) as Schema.Json)
   } catch {
     // A cycle, a bigint, thousands of levels: named for what they are.
     return copyField(value)
@@ -28,7 +29,8 @@ export const toJson = (value: unknown): Schema.Json => {
 }
 
 /** Text of a tool's output: as it is, or as JSON. */
-export const toOutputText = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
+export const toOutputText = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
 /** Puts a picture beside a document and returns its path there; undefined where nothing can be put. */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
@@ -54,7 +56,11 @@ const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
 
 /** Content of a message, whole. Files are images where they have an address or a place in `pictures`. */
 export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
-  typeof content === "string" ? content : MessageText.readWholeContent(toJson(content.map((part) => part.type === "file" ? toFilePart(part, pictures) : part))) ?? ""
+  typeof content === "string"
+    ? content
+    : (MessageText.readWholeContent(
+        toJson(content.map((part) => (part.type === "file" ? toFilePart(part, pictures) : part)))
+      ) ?? "")
 
 /** Text, reasoning and calls of an answer. */
 export interface Answer {
@@ -67,12 +73,15 @@ export interface Answer {
 export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => ({
   text: message.content.some(({ type }) => type === "file")
     ? toContent(message.content.filter(({ type }) => type === "text" || type === "file"))
-    : message.content.map((part) => part.type === "text" ? part.text : "").join(""),
-  reasoning: message.content.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
-  calls: message.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
+    : message.content.map((part) => (part.type === "text" ? part.text : "")).join(""),
+  reasoning: message.content.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n"),
+  calls: message.content.flatMap((part) => (part.type === "tool-call" ? [part] : []))
 })
 
-/** Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one, get another. */
+/**
+ * Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one,
+ * get another.
+ */
 const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
   const taken = new Set<string>()
   const made = new Set<string>()
@@ -93,8 +102,10 @@ const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer
 
 /** The answer that an attempt got. */
 export const readPartsAnswer = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
-  text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
-  reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
+  text: parts
+    .flatMap((part) => (part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []))
+    .join(""),
+  reasoning: parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n"),
   calls: listStoredCalls(parts, step)
 })
 
@@ -116,7 +127,10 @@ export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
 }
 
 /** A result with the pictures that the model got with it. */
-export const renderToolResult = ({ modelOutput = [], result }: Prompt.ToolResultPart, pictures: Pictures = omitPicture): Atif.Content => {
+export const renderToolResult = (
+  { modelOutput = [], result }: Prompt.ToolResultPart,
+  pictures: Pictures = omitPicture
+): Atif.Content => {
   const text = toOutputText(result)
   if (!modelOutput.some(({ type }) => type === "file")) return text
   const more = modelOutput.filter((part) => part.type === "file" || !text.includes(part.text))
@@ -130,8 +144,10 @@ interface AnsweredCall {
 }
 
 /** The result of a call as the model gets it; that of a call which a tool made as the tool got it. */
-export const readCallResult = ({ end, result }: AnsweredCall, pictures: Pictures = omitPicture): Atif.Content | undefined =>
-  result === undefined ? end?.output : renderToolResult(result, pictures)
+export const readCallResult = (
+  { end, result }: AnsweredCall,
+  pictures: Pictures = omitPicture
+): Atif.Content | undefined => (result === undefined ? end?.output : renderToolResult(result, pictures))
 
 /** Thinking effort that a request asks for. */
 export const readEffort = ({ start: { parameters } }: Attempt): string | undefined => {
@@ -143,7 +159,9 @@ export const readEffort = ({ start: { parameters } }: Attempt): string | undefin
 
 const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
-/** Contexts that memory and plugins put before a user's words, for one request; undefined of a message that has none. */
+/**
+ * Contexts that memory and plugins put before a user's words, for one request; undefined of a message that has none.
+ */
 export const extractContext = (said: Atif.Content): string | undefined => {
   const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined
   return first === undefined ? undefined : fences.exec(first)?.[0].trimEnd()

@@ -75,12 +75,13 @@ export const findLaterClose = ({ call, step }: CallPlace): Result | undefined =>
   step.results.findLast(({ callId, extra }) => callId === call.id && extra["status"] === "interrupted")
 
 /**
- * The call of a step that a tool scope belongs to: the latest one of its id that has no result; without an id the first one
- * of its name that is free, in the latest step that has one.
+ * The call of a step that a tool scope belongs to: the latest one of its id that has no result; without an id the first
+ * one of its name that is free, in the latest step that has one.
  */
 export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace | undefined => {
   const isFree = (place: CallPlace): boolean =>
-    !taken.has(place.call) && (findLaterClose(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
+    !taken.has(place.call) &&
+    (findLaterClose(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
   if (tool.callId !== undefined) return tool.agent.byId.get(tool.callId)?.findLast(isFree)
   const named = tool.agent.byName.get(tool.name)
   const latest = named?.findLast(isFree)
@@ -91,7 +92,10 @@ export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace |
 export const indexCalls = (agent: AgentScope, step: Step): void => {
   for (const call of step.calls) {
     const place = { step, call }
-    for (const [map, key] of [[agent.byId, call.id], [agent.byName, call.name]] as const) {
+    for (const [map, key] of [
+      [agent.byId, call.id],
+      [agent.byName, call.name]
+    ] as const) {
       const known = map.get(key)
       if (known === undefined) map.set(key, [place])
       else known.push(place)
@@ -104,7 +108,9 @@ export const readCallId = (event: ScopeEvent): string | undefined =>
   toNonEmptyText(event.category_profile?.["tool_call_id"]) ?? toNonEmptyText(event.metadata?.["tool_call_id"])
 
 /** Status and error of the end of a scope, as far as it states them. */
-export const readEnding = (event: ScopeEvent): { readonly status: string | undefined; readonly error: string | undefined } => {
+export const readEnding = (
+  event: ScopeEvent
+): { readonly status: string | undefined; readonly error: string | undefined } => {
   const meta = toFields(event.metadata)
   const otel = toNonEmptyText(meta["otel.status_code"])
   return {

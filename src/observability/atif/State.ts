@@ -28,7 +28,10 @@ export interface State {
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
   /** Children whose scope has not begun, by their session, and the agent and call that they stand in. */
-  readonly announced: Map<string, { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }>
+  readonly announced: Map<
+    string,
+    { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }
+  >
   /** Starts of scopes that are open and neither. */
   readonly starts: Map<string, ScopeEvent>
   taken: TakenCalls
@@ -36,7 +39,13 @@ export interface State {
 
 /** Nothing yet. */
 export const make = (options: Options): State => ({
-  options, agents: new Map(), tools: new Map(), parents: new Map(), announced: new Map(), starts: new Map(), taken: new WeakSet()
+  options,
+  agents: new Map(),
+  tools: new Map(),
+  parents: new Map(),
+  announced: new Map(),
+  starts: new Map(),
+  taken: new WeakSet()
 })
 
 /** Time of an event, in the form of a step. */
@@ -53,12 +62,18 @@ export const findEnclosing = <A>({ parents }: State, event: Event, known: Readon
   return undefined
 }
 
-const isObject = (value: Schema.Json | undefined): value is Draft.Extra => typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: Schema.Json | undefined): value is Draft.Extra =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
-const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => isObject(value) ? value : undefined
+const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => (isObject(value) ? value : undefined)
 
 /** An agent scope that has just begun; `root` is the agent that it works for. */
-export const openAgentScope = ({ options }: State, event: Event, sessionId: string, root: AgentScope | undefined): AgentScope => {
+export const openAgentScope = (
+  { options }: State,
+  event: Event,
+  sessionId: string,
+  root: AgentScope | undefined
+): AgentScope => {
   const meta = toFields(event.metadata)
   const own = toNonEmptyText(meta["agent_name"])
   const continues = toExtra(meta["continues"])
@@ -112,7 +127,7 @@ export const flushPending = (agent: AgentScope): void => {
   agent.pending = undefined
 }
 
-const findRootAgent = (agent: AgentScope): AgentScope => agent.root === undefined ? agent : findRootAgent(agent.root)
+const findRootAgent = (agent: AgentScope): AgentScope => (agent.root === undefined ? agent : findRootAgent(agent.root))
 
 /** Forgets a root and all that is under it. */
 export const forgetRoot = (state: State, root: string): void => {
@@ -127,7 +142,8 @@ export const forgetRoot = (state: State, root: string): void => {
     state.agents.delete(uuid)
     state.parents.delete(uuid)
   }
-  for (const [sessionId, { parent }] of state.announced) if (findRootAgent(parent) === gone) state.announced.delete(sessionId)
+  for (const [sessionId, { parent }] of state.announced)
+    if (findRootAgent(parent) === gone) state.announced.delete(sessionId)
   if (state.agents.size > 0) return
   state.parents.clear()
   state.starts.clear()

@@ -6,11 +6,22 @@
 import type { MarkEvent, ScopeEvent } from "../Atof.ts"
 import type * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
-import { type AgentScope, readCallId, findLaterClose, readEnding, findIssuingCall, type CallPlace, type ToolScope } from "./Scope.ts"
+import {
+  type AgentScope,
+  readCallId,
+  findLaterClose,
+  readEnding,
+  findIssuingCall,
+  type CallPlace,
+  type ToolScope
+} from "./Scope.ts"
 import { getAgent, flushPending, describeInvocation, addStep, type State, formatEventTime } from "./State.ts"
 import { toArguments, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
-/** The session has another result of a call than the library that executed it: a part of a long one, or what a listener made of it. */
+/**
+ * The session has another result of a call than the library that executed it: a part of a long one, or what a listener
+ * made of it.
+ */
 export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
   const callId = toNonEmptyText(metadata?.["tool_call_id"])
   const step = callId === undefined ? undefined : byId.get(callId)?.at(-1)?.step
@@ -21,8 +32,14 @@ export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent)
 /** A call begins. */
 export const beginCall = (state: State, event: ScopeEvent): void => {
   const tool: ToolScope = {
-    agent: getAgent(state, event), start: event, callId: readCallId(event), name: event.name, children: [],
-    approval: undefined, place: undefined, result: undefined
+    agent: getAgent(state, event),
+    start: event,
+    callId: readCallId(event),
+    name: event.name,
+    children: [],
+    approval: undefined,
+    place: undefined,
+    result: undefined
   }
   tool.place = findIssuingCall(tool, state.taken)
   if (tool.place !== undefined) state.taken.add(tool.place.call)
@@ -31,12 +48,19 @@ export const beginCall = (state: State, event: ScopeEvent): void => {
   if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) resolvePlace(state, tool)
 }
 
-/** The place of a call: the step of the answer that issued it, or a step of its own for a call that no model asked for. */
+/**
+ * The place of a call: the step of the answer that issued it, or a step of its own for a call that no model asked for.
+ */
 const resolvePlace = (state: State, tool: ToolScope): CallPlace => {
   tool.place ??= findIssuingCall(tool, state.taken)
   if (tool.place === undefined) {
     flushPending(tool.agent)
-    const call: Draft.Call = { id: tool.callId ?? tool.start.uuid, name: tool.name, args: toArguments(tool.start.data), extra: {} }
+    const call: Draft.Call = {
+      id: tool.callId ?? tool.start.uuid,
+      name: tool.name,
+      args: toArguments(tool.start.data),
+      extra: {}
+    }
     const step = addStep(tool.agent, {
       source: "agent",
       message: "",
@@ -54,7 +78,12 @@ const getResult = (tool: ToolScope, place: CallPlace): Draft.Result => {
   if (tool.result !== undefined) return tool.result
   const { call, step } = place
   const later = findLaterClose(place)
-  const made: Draft.Result = { callId: call.id, content: later?.content, children: tool.children, extra: { ...later?.extra } }
+  const made: Draft.Result = {
+    callId: call.id,
+    content: later?.content,
+    children: tool.children,
+    extra: { ...later?.extra }
+  }
   if (later === undefined) step.results.push(made)
   else step.results.splice(step.results.indexOf(later), 1, made)
   tool.result = made
@@ -65,7 +94,7 @@ const getResult = (tool: ToolScope, place: CallPlace): Draft.Result => {
 export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void => {
   const place = resolvePlace(state, tool)
   const { error, status } = readEnding(event)
-  const said = event.data === null || event.data === undefined ? error ?? "" : Message.renderOutput(event.data)
+  const said = event.data === null || event.data === undefined ? (error ?? "") : Message.renderOutput(event.data)
   const duration = toFiniteNumber(event.metadata?.["duration_ms"])
   const result = getResult(tool, place)
   // The order of results is that in which calls are over.
@@ -78,12 +107,21 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
     ...(duration === undefined ? {} : { duration_ms: duration }),
     ...(tool.approval === undefined ? {} : { approval: tool.approval })
   }
-  place.call.extra["invocation"] = describeInvocation(tool.start, event, status === undefined || status === "ok" ? "completed" : status)
+  place.call.extra["invocation"] = describeInvocation(
+    tool.start,
+    event,
+    status === undefined || status === "ok" ? "completed" : status
+  )
 }
 
 /** Results that a request brings, of calls that no scope of the stream tells of. */
-export const addBroughtResults = (state: State, agent: AgentScope, results: ReadonlyArray<Message.BroughtResult>): void => {
-  const isOpen = ({ call, step }: CallPlace): boolean => !state.taken.has(call) && !step.results.some((one) => one.callId === call.id)
+export const addBroughtResults = (
+  state: State,
+  agent: AgentScope,
+  results: ReadonlyArray<Message.BroughtResult>
+): void => {
+  const isOpen = ({ call, step }: CallPlace): boolean =>
+    !state.taken.has(call) && !step.results.some((one) => one.callId === call.id)
   const counts = new Map<string, number>()
   for (const { callId, content, name = "" } of results) {
     const nth = counts.get(name) ?? 0
@@ -91,7 +129,8 @@ export const addBroughtResults = (state: State, agent: AgentScope, results: Read
     const places = callId === undefined ? agent.byName.get(name) : agent.byId.get(callId)
     const last = places?.at(-1)?.step
     const place = callId === undefined ? places?.filter(({ step }) => step === last)[nth] : places?.at(-1)
-    if (place !== undefined && isOpen(place)) place.step.results.push({ callId: place.call.id, content, children: [], extra: {} })
+    if (place !== undefined && isOpen(place))
+      place.step.results.push({ callId: place.call.id, content, children: [], extra: {} })
   }
 }
 

@@ -15,17 +15,18 @@ const none: Fields = {}
 /** The value as an object; an empty one when it is none. */
 export const toFields = (value: unknown): Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
-    // Everything that is read here came from JSON.
-    ? value as Fields
+    ? // Everything that is read here came from JSON.
+      (value as Fields)
     : none
 
 /** The value as a list; an empty one when it is none. */
 export const toItems = (value: unknown): ReadonlyArray<Schema.Json> =>
   // As above.
-  Array.isArray(value) ? value as ReadonlyArray<Schema.Json> : []
+  Array.isArray(value) ? (value as ReadonlyArray<Schema.Json>) : []
 
 /** The value where it is text that says something. */
-export const toNonEmptyText = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
+export const toNonEmptyText = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined
 
 /** The value where it is a finite number. */
 export const toFiniteNumber = (value: unknown): number | undefined =>
@@ -36,8 +37,12 @@ export const toArguments = (value: unknown): { readonly [key: string]: Schema.Js
   if (value === undefined || value === null || value === "") return {}
   if (typeof value === "string") {
     const parsed = Option.getOrUndefined(Json.parse(value))
-    return parsed === undefined ? { raw: value } : toArguments(parsed === null || typeof parsed === "string" ? { value: parsed } : parsed)
+    return parsed === undefined
+      ? { raw: value }
+      : toArguments(parsed === null || typeof parsed === "string" ? { value: parsed } : parsed)
   }
   // As above.
-  return typeof value === "object" && !Array.isArray(value) ? value as { [key: string]: Schema.Json } : { value: value as Schema.Json }
+  return typeof value === "object" && !Array.isArray(value)
+    ? (value as { [key: string]: Schema.Json })
+    : { value: value as Schema.Json }
 }

@@ -3,11 +3,12 @@
  *
  * **Details**
  *
- * - Instants are those of the record in microseconds. Events of one agent never share one: an event is a microsecond later than
- *   the one before it where the record gives them the same. A child begins after its call and ends before it.
+ * - Instants are those of the record in microseconds. Events of one agent never share one: an event is a microsecond
+ *   later than the one before it where the record gives them the same. A child begins after its call and ends before
+ *   it.
  * - Ids are UUIDs made of the session, the caller's key and the count of its uses: the same calls give the same ids.
- * - A scope that closes ends first what is open in it, children included, as interrupted. A session that is given up while
- *   children work in the background closes with the last of them.
+ * - A scope that closes ends first what is open in it, children included, as interrupted. A session that is given up
+ *   while children work in the background closes with the last of them.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7.
  */
@@ -81,7 +82,9 @@ interface SessionFields {
   readonly data: Facts
 }
 
-type ScopeFields = Pick<ScopeEvent, "category" | "category_profile" | "attributes" | "data" | "data_schema"> & { readonly parent: string }
+type ScopeFields = Pick<ScopeEvent, "category" | "category_profile" | "attributes" | "data" | "data_schema"> & {
+  readonly parent: string
+}
 
 type EndFields = Pick<ScopeEvent, "data" | "data_schema" | "category_profile"> & { readonly facts: Facts }
 
@@ -92,19 +95,18 @@ export const make = (agent: Agent): AgentScopes => {
   /** Instant of the last end of a session: one that begins after it does not begin before it. */
   let ended = 0
 
-  const advanceClock = ({ clock }: Session, at: number): number => clock.last = Math.max(Math.round(at * 1000), clock.last + 1)
+  const advanceClock = ({ clock }: Session, at: number): number =>
+    (clock.last = Math.max(Math.round(at * 1000), clock.last + 1))
   const makeUuid = ({ id, names }: Pick<Session, "id" | "names">, key: string, micros: number): string => {
     const n = names.get(key) ?? 0
     names.set(key, n + 1)
-    const time = Math.floor(micros / 1000).toString(16).padStart(12, "0")
+    const time = Math.floor(micros / 1000)
+      .toString(16)
+      .padStart(12, "0")
     const hash = Digest.toHex(`${id}\n${key}\n${n}`, 19)
     return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
   }
-  const begin = (
-    session: Session,
-    { at, key, metadata, name }: EventIdentity,
-    scope: ScopeFields
-  ): ScopeEvent => {
+  const begin = (session: Session, { at, key, metadata, name }: EventIdentity, scope: ScopeFields): ScopeEvent => {
     const micros = advanceClock(session, at)
     const { parent, ...rest } = scope
     const event: ScopeEvent = {
@@ -121,12 +123,7 @@ export const make = (agent: Agent): AgentScopes => {
     out.push(event)
     return event
   }
-  const end = (
-    session: Session,
-    { data_schema: _, ...open }: ScopeEvent,
-    at: number,
-    over: EndFields
-  ): void => {
+  const end = (session: Session, { data_schema: _, ...open }: ScopeEvent, at: number, over: EndFields): void => {
     const { facts, ...rest } = over
     out.push({
       ...open,
@@ -136,7 +133,11 @@ export const make = (agent: Agent): AgentScopes => {
       ...rest
     })
   }
-  const mark = (session: Session, { at, key, metadata, name }: EventIdentity, parent: string = session.scope.uuid): void => {
+  const mark = (
+    session: Session,
+    { at, key, metadata, name }: EventIdentity,
+    parent: string = session.scope.uuid
+  ): void => {
     const micros = advanceClock(session, at)
     out.push({
       kind: "mark",
@@ -152,12 +153,7 @@ export const make = (agent: Agent): AgentScopes => {
     })
   }
 
-  const openSession = (
-    id: string,
-    at: number,
-    key: string,
-    fields: SessionFields
-  ): Session => {
+  const openSession = (id: string, at: number, key: string, fields: SessionFields): Session => {
     const { data, metadata, parent, scope: within } = fields
     const names = new Map<string, number>()
     const micros = Math.max(Math.round(at * 1000), (parent?.clock.last ?? ended) + 1)
@@ -172,11 +168,27 @@ export const make = (agent: Agent): AgentScopes => {
       timestamp: formatTimestamp(micros),
       category_profile: null,
       attributes: [],
-      metadata: { ...metadata, session_id: id, trajectory_id: id, agent_name: agent.name, version: agent.version ?? fields.version },
+      metadata: {
+        ...metadata,
+        session_id: id,
+        trajectory_id: id,
+        agent_name: agent.name,
+        version: agent.version ?? fields.version
+      },
       data
     }
     out.push(scope)
-    const session: Session = { id, scope, parent, clock: { last: micros }, open: new Map(), names, runs: [], awaited: new Set(), ending: undefined }
+    const session: Session = {
+      id,
+      scope,
+      parent,
+      clock: { last: micros },
+      open: new Map(),
+      names,
+      runs: [],
+      awaited: new Set(),
+      ending: undefined
+    }
     sessions.set(id, session)
     return session
   }
@@ -188,11 +200,15 @@ export const make = (agent: Agent): AgentScopes => {
       end(session, scope, at, {
         data: null,
         category_profile: scope.category_profile ?? null,
-        facts: node.kind === "call" ? { status: "cancelled", reason: "interrupted" } : { status: "error", reason: "interrupted" }
+        facts:
+          node.kind === "call"
+            ? { status: "cancelled", reason: "interrupted" }
+            : { status: "error", reason: "interrupted" }
       })
     }
   }
-  const listChildren = (session: Session): ReadonlyArray<Session> => Array.from(sessions.values()).filter(({ parent }) => parent === session)
+  const listChildren = (session: Session): ReadonlyArray<Session> =>
+    Array.from(sessions.values()).filter(({ parent }) => parent === session)
   const closeSession = (session: Session, at: number, facts: Facts): void => {
     sessions.delete(session.id)
     cutChildren(session, at)
@@ -211,7 +227,8 @@ export const make = (agent: Agent): AgentScopes => {
   }
   const closeIfEnded = (session: Session): void => {
     const { awaited, ending, id } = session
-    if (ending === undefined || awaited.size > 0 || sessions.get(id) !== session || listChildren(session).length > 0) return
+    if (ending === undefined || awaited.size > 0 || sessions.get(id) !== session || listChildren(session).length > 0)
+      return
     closeSession(session, ending.at, ending.facts)
   }
 

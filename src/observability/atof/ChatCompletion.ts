@@ -1,18 +1,19 @@
 /**
- * Requests and answers of the run record in the form of chat completions, whatever protocol they were sent in, so that one
- * reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
+ * Requests and answers of the run record in the form of chat completions, whatever protocol they were sent in, so that
+ * one reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
  *
  * **Details**
  *
- * - A request has all messages that the record names, its tools, and its other parameters under the provider's own names. What
- *   middleware made of it stands beside them as `rewritten`.
- * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the text of a
- *   JSON object always.
+ * - A request has all messages that the record names, its tools, and its other parameters under the provider's own
+ *   names. What middleware made of it stands beside them as `rewritten`.
+ * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the
+ *   text of a JSON object always.
  * - An image is named by its address, or by its type where its bytes stood in the request.
  *
  * **Gotchas**
  *
- * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage stands in the metadata.
+ * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage stands in the
+ * metadata.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
  */
@@ -34,13 +35,15 @@ export interface Facts {
 export const schema: Facts = { name: "openai/chat-completions", version: "1" }
 
 const toToolCalls = (calls: Answer["calls"]): Facts =>
-  calls.length === 0 ? {} : {
-    tool_calls: calls.map(({ id, name, params }) => ({
-      id,
-      type: "function",
-      function: { name, arguments: JSON.stringify(toArguments(toJson(params))) }
-    }))
-  }
+  calls.length === 0
+    ? {}
+    : {
+        tool_calls: calls.map(({ id, name, params }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: JSON.stringify(toArguments(toJson(params))) }
+        }))
+      }
 
 /** Message of an answer. */
 export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
@@ -63,7 +66,17 @@ const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
       return [toAssistantMessage(readMessageAnswer(message))]
     case "tool":
       return message.content.flatMap((part) =>
-        part.type === "tool-result" ? [{ role: "tool", tool_call_id: part.id, name: part.name, content: MessageText.toPlainText(renderToolResult(part)) }] : [])
+        part.type === "tool-result"
+          ? [
+              {
+                role: "tool",
+                tool_call_id: part.id,
+                name: part.name,
+                content: MessageText.toPlainText(renderToolResult(part))
+              }
+            ]
+          : []
+      )
   }
 }
 
@@ -71,13 +84,28 @@ const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
 export const messages = memoize(toChatMessages)
 
 const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
-  tools.map(({ description, name, parameters: shape }) => ({ type: "function", function: { name, description, parameters: toJson(shape) } })))
+  tools.map(({ description, name, parameters: shape }) => ({
+    type: "function",
+    function: { name, description, parameters: toJson(shape) }
+  }))
+)
 
 /** Members of a provider's request that hold its messages and tools. */
-const spoken: ReadonlySet<string> = new Set(["messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "contents"])
+const spoken: ReadonlySet<string> = new Set([
+  "messages",
+  "input",
+  "system",
+  "instructions",
+  "tools",
+  "toolConfig",
+  "prompt",
+  "contents"
+])
 
 const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
-  Object.fromEntries(Object.entries(value).flatMap(([name, item]) => wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
+  Object.fromEntries(
+    Object.entries(value).flatMap(([name, item]) => (wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
+  )
 
 /** The request of an attempt with these messages; null where the record has none of them. */
 export const toRequest = (
@@ -100,7 +128,13 @@ export const toRequest = (
 export const toUsage = (attempt: Attempt): Schema.Json => {
   const metrics = toMetrics(attempt)
   if (metrics === undefined) return null
-  const { cached_tokens: cached, completion_tokens: completion = 0, cost_usd: cost, extra, prompt_tokens: prompt = 0 } = metrics
+  const {
+    cached_tokens: cached,
+    completion_tokens: completion = 0,
+    cost_usd: cost,
+    extra,
+    prompt_tokens: prompt = 0
+  } = metrics
   const { cache_creation_input_tokens: written, reasoning_tokens: reasoning } = extra ?? {}
   return {
     prompt_tokens: prompt ?? 0,
@@ -113,12 +147,15 @@ export const toUsage = (attempt: Attempt): Schema.Json => {
   }
 }
 
-const finishReasons: Readonly<Record<string, string>> = { "tool-calls": "tool_calls", "content-filter": "content_filter" }
+const finishReasons: Readonly<Record<string, string>> = {
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter"
+}
 
 /** The finish reason under its name in chat completions. */
 export const readFinishReason = ({ end }: Attempt): string | null => {
   const reason = end?.finishReason
-  return reason === undefined ? null : finishReasons[reason] ?? reason
+  return reason === undefined ? null : (finishReasons[reason] ?? reason)
 }
 
 /** True of an answer that says something that a reader can take. */
@@ -126,10 +163,16 @@ const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || M
 
 /** The message as the NeMo Relay document prints it: name and arguments of a call stand beside its id. */
 const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
-  answer.calls.length === 0 ? message : {
-    ...message,
-    tool_calls: answer.calls.map(({ id, name, params }) => ({ id, name, arguments: JSON.stringify(toArguments(toJson(params))) }))
-  }
+  answer.calls.length === 0
+    ? message
+    : {
+        ...message,
+        tool_calls: answer.calls.map(({ id, name, params }) => ({
+          id,
+          name,
+          arguments: JSON.stringify(toArguments(toJson(params)))
+        }))
+      }
 
 /** The answer of an attempt, or what came of one that broke off; null where there is neither text nor a call. */
 export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {

@@ -1,29 +1,40 @@
 /**
- * Events of a stream, made of the run record entry by entry: sessions and children are agent scopes, attempts are llm scopes, tool
- * calls are tool scopes, everything else is a mark.
+ * Events of a stream, made of the run record entry by entry: sessions and children are agent scopes, attempts are llm
+ * scopes, tool calls are tool scopes, everything else is a mark.
  *
  * **Details**
  *
- * - A session opens with its first entry and closes when it was given up, when its delegation ends, or when the stream closes; what
- *   is still open in it then is ended first, as interrupted. Children in the background keep it open until they end.
- * - A child's agent scope is under the tool scope that delegated to it, a call that a tool made under the scope of that tool.
- * - Times are those of the record, ids are made of its ids (`AgentScopes`): the same entries give the same events, live and from
- *   the store.
+ * - A session opens with its first entry and closes when it was given up, when its delegation ends, or when the stream
+ *   closes; what is still open in it then is ended first, as interrupted. Children in the background keep it open until
+ *   they end.
+ * - A child's agent scope is under the tool scope that delegated to it, a call that a tool made under the scope of that
+ *   tool.
+ * - Times are those of the record, ids are made of its ids (`AgentScopes`): the same entries give the same events, live
+ *   and from the store.
  * - An attempt of a side task (a title, a summary) says so in its metadata (`side_task`); it is no step of the agent.
- *   `message_refs` names the messages of a request by their place in the session, so that a reader knows what is new in it.
- * - Marks record moments: their facts are in `metadata`, their `data` is null, so that no converter takes them for a step.
+ *   `message_refs` names the messages of a request by their place in the session, so that a reader knows what is new in
+ *   it.
+ * - Marks record moments: their facts are in `metadata`, their `data` is null, so that no converter takes them for a
+ *   step.
  *
  * **Gotchas**
  *
- * The record is written step by step, so the events of agents that run at the same time come in turns: a reader sorts by time.
- * An attempt that failed has no `data` unless something had come of its answer, and a call that a tool made has its id in the
- * metadata alone: the reference converter refuses anything else.
+ * The record is written step by step, so the events of agents that run at the same time come in turns: a reader sorts
+ * by time. An attempt that failed has no `data` unless something had come of its answer, and a call that a tool made
+ * has its id in the metadata alone: the reference converter refuses anything else.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
 import type * as Record from "../../domain/RecordEvent.ts"
 import { observerVersion } from "../../hooks/PayloadTable.ts"
-import { readMessageAnswer, readPartsAnswer, toContent, toJson, renderToolResult, readCallResult } from "../atif/RunContent.ts"
+import {
+  readMessageAnswer,
+  readPartsAnswer,
+  toContent,
+  toJson,
+  renderToolResult,
+  readCallResult
+} from "../atif/RunContent.ts"
 import * as CopiedSteps from "../atif/CopiedSteps.ts"
 import * as MessageText from "../atif/Message.ts"
 import type { Event, ScopeEvent } from "../Atof.ts"
@@ -52,7 +63,9 @@ type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readon
 export interface Stream {
   /** The events that an entry makes, in order. */
   readonly add: (entry: Record.Entry) => ReadonlyArray<Event>
-  /** Takes what was recorded of a session before this stream: later requests name its messages. No event comes of it. */
+  /**
+   * Takes what was recorded of a session before this stream: later requests name its messages. No event comes of it.
+   */
   readonly recall: (entries: ReadonlyArray<Record.Entry>) => void
   /** Tests whether runs of a session are in the stream. */
   readonly knows: (sessionId: string) => boolean
@@ -63,7 +76,8 @@ export interface Stream {
 }
 
 /** Tests for an attempt of a side task, which may outlast the run that asked. */
-const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean => node.kind === "attempt" && node.start.task !== undefined
+const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean =>
+  node.kind === "attempt" && node.start.task !== undefined
 
 const getVersion = ({ start }: RunTree.Run): string => start?.agentVersion ?? "unknown"
 
@@ -86,17 +100,22 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   const openChild = (run: RunTree.Run, child: RunTree.Child): AgentScopes.Session => {
     const parent = scopes.session(child.parent.sessionId)
     const scope = (child.call === undefined ? undefined : callScopes.get(child.call)) ?? parent?.scope
-    return openSession(run.sessionId, Math.max(run.startedAt, child.startedAt), `child of ${child.parent.sessionId} ${child.parent.turnId}`, {
-      parent,
-      scope: scope?.uuid ?? null,
-      version: getVersion(run),
-      metadata: {
-        ...collectChildFacts({ ...child, end: undefined }),
-        nemo_relay_scope_role: "subagent",
-        ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
-      },
-      data: { session_id: run.sessionId, input: child.start.goal }
-    })
+    return openSession(
+      run.sessionId,
+      Math.max(run.startedAt, child.startedAt),
+      `child of ${child.parent.sessionId} ${child.parent.turnId}`,
+      {
+        parent,
+        scope: scope?.uuid ?? null,
+        version: getVersion(run),
+        metadata: {
+          ...collectChildFacts({ ...child, end: undefined }),
+          nemo_relay_scope_role: "subagent",
+          ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
+        },
+        data: { session_id: run.sessionId, input: child.start.goal }
+      }
+    )
   }
   /** Metadata of a session that repeats another one, for readers that mark what was copied. */
   const describeResumption = (sessionId: string): Facts => {
@@ -104,43 +123,57 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     return beginning === undefined ? {} : { continues: CopiedSteps.describeContinuation(beginning) }
   }
   const getSession = (run: RunTree.Run): AgentScopes.Session =>
-    scopes.session(run.sessionId) ?? (run.child !== undefined ? openChild(run, run.child) : openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
-      parent: undefined,
-      scope: null,
-      version: getVersion(run),
-      metadata: {
-        telemetry_schema_version: observerVersion,
-        ...(run.start === undefined ? {} : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
-        ...describeResumption(run.sessionId)
-      },
-      data: { session_id: run.sessionId }
-    }))
+    scopes.session(run.sessionId) ??
+    (run.child !== undefined
+      ? openChild(run, run.child)
+      : openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
+          parent: undefined,
+          scope: null,
+          version: getVersion(run),
+          metadata: {
+            telemetry_schema_version: observerVersion,
+            ...(run.start === undefined
+              ? {}
+              : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
+            ...describeResumption(run.sessionId)
+          },
+          data: { session_id: run.sessionId }
+        }))
 
   const openAttempt = (attempt: RunTree.Attempt): void => {
     const session = getSession(attempt.run)
-    const { start: { apiRequestId, parameters, route } } = attempt
+    const {
+      start: { apiRequestId, parameters, route }
+    } = attempt
     const request = tree.request(attempt)
     const said = getReader(attempt)(request)
     const data = ChatCompletion.toRequest(attempt, said.messages, request.tools)
-    session.open.set(attempt, begin(session, {
-      name: route.provider || "llm",
-      key: `attempt ${apiRequestId}`,
-      at: attempt.startedAt,
-      metadata: {
-        ...collectAttemptFacts(attempt),
-        tool_count: request.tools.length,
-        message_count: request.messages.length,
-        message_refs: said.references,
-        ...said.foreignOrigins
-      }
-    }, {
-      category: "llm",
-      parent: session.scope.uuid,
-      category_profile: { model_name: route.model },
-      attributes: parameters["stream"] === true ? ["streaming"] : [],
-      data,
-      ...(data === null ? {} : { data_schema: ChatCompletion.schema })
-    }))
+    session.open.set(
+      attempt,
+      begin(
+        session,
+        {
+          name: route.provider || "llm",
+          key: `attempt ${apiRequestId}`,
+          at: attempt.startedAt,
+          metadata: {
+            ...collectAttemptFacts(attempt),
+            tool_count: request.tools.length,
+            message_count: request.messages.length,
+            message_refs: said.references,
+            ...said.foreignOrigins
+          }
+        },
+        {
+          category: "llm",
+          parent: session.scope.uuid,
+          category_profile: { model_name: route.model },
+          attributes: parameters["stream"] === true ? ["streaming"] : [],
+          data,
+          ...(data === null ? {} : { data_schema: ChatCompletion.schema })
+        }
+      )
+    )
   }
   const closeAttempt = (attempt: RunTree.Attempt, at: number): void => {
     const session = getSession(attempt.run)
@@ -155,10 +188,15 @@ export const make = (agent: AgentScopes.Agent): Stream => {
       ...(data === null ? {} : { data_schema: ChatCompletion.schema }),
       category_profile: {
         model_name: over.model ?? attempt.start.route.model,
-        ...(over.firstPartAt === undefined ? {} : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
+        ...(over.firstPartAt === undefined
+          ? {}
+          : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
       },
       // An answer of thinking alone is none to a reader of `data`.
-      facts: { ...collectEndFacts(attempt), ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {}) }
+      facts: {
+        ...collectEndFacts(attempt),
+        ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {})
+      }
     })
   }
 
@@ -167,13 +205,17 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     // An approval has opened it.
     if (session.open.has(call)) return
     const within = call.parent === undefined ? undefined : callScopes.get(call.parent)
-    const scope = begin(session, { name: call.name || "tool", key: `call ${call.run.turnId} ${call.id}`, at, metadata: collectCallFacts(call) }, {
-      category: "tool",
-      parent: (within ?? session.scope).uuid,
-      category_profile: call.parent === undefined ? { tool_call_id: call.id } : {},
-      attributes: call.start?.parallel === true ? ["parallel"] : [],
-      data: toJson(call.start?.args ?? call.args ?? {})
-    })
+    const scope = begin(
+      session,
+      { name: call.name || "tool", key: `call ${call.run.turnId} ${call.id}`, at, metadata: collectCallFacts(call) },
+      {
+        category: "tool",
+        parent: (within ?? session.scope).uuid,
+        category_profile: call.parent === undefined ? { tool_call_id: call.id } : {},
+        attributes: call.start?.parallel === true ? ["parallel"] : [],
+        data: toJson(call.start?.args ?? call.args ?? {})
+      }
+    )
     callScopes.set(call, scope)
     session.open.set(call, scope)
   }
@@ -197,13 +239,21 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   const markChildStart = (child: RunTree.Child): void => {
     const session = getSession(child.parent)
     const scope = (child.call === undefined ? undefined : callScopes.get(child.call)) ?? session.scope
-    const { start: { sessionId } } = child
+    const {
+      start: { sessionId }
+    } = child
     const metadata = collectChildFacts(child)
-    mark(session, { name: "hermes.subagent.start", key: `child ${sessionId}`, at: child.startedAt, metadata }, scope.uuid)
+    mark(
+      session,
+      { name: "hermes.subagent.start", key: `child ${sessionId}`, at: child.startedAt, metadata },
+      scope.uuid
+    )
     scopes.awaitChild(session, sessionId)
   }
   const markChildEnd = (child: RunTree.Child, at: number): void => {
-    const { start: { sessionId } } = child
+    const {
+      start: { sessionId }
+    } = child
     const session = getSession(child.parent)
     const own = scopes.session(sessionId)
     const metadata = collectChildFacts(child)
@@ -218,12 +268,16 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     const { call } = approval
     // An approval is asked for before the tool begins.
     if (call.end === undefined) openCall(call, at)
-    mark(session, {
-      name: `hermes.approval.${name}`,
-      key: `approval ${call.run.turnId} ${call.id} ${name}`,
-      at,
-      metadata: { ...collectApprovalFacts(approval), ...facts }
-    }, (callScopes.get(call) ?? session.scope).uuid)
+    mark(
+      session,
+      {
+        name: `hermes.approval.${name}`,
+        key: `approval ${call.run.turnId} ${call.id} ${name}`,
+        at,
+        metadata: { ...collectApprovalFacts(approval), ...facts }
+      },
+      (callScopes.get(call) ?? session.scope).uuid
+    )
   }
 
   const openRun = (run: RunTree.Run): void => {
@@ -239,11 +293,24 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     const session = getSession(run)
     cutOff(session, at, (node) => node.run === run && !isSideTask(node))
     const said = run.end?.text
-    const facts = { ...collectRunFacts(run), ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model }) }
-    if (said !== undefined && said !== "") {
-      mark(session, { name: "hermes.turn.end", key: `turn end ${run.turnId}`, at, metadata: { ...facts, assistant_response: said } })
+    const facts = {
+      ...collectRunFacts(run),
+      ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model })
     }
-    mark(session, { name: "hermes.session.end", key: `run end ${run.turnId}`, at, metadata: { ...facts, ...collectRunEndFacts(run) } })
+    if (said !== undefined && said !== "") {
+      mark(session, {
+        name: "hermes.turn.end",
+        key: `turn end ${run.turnId}`,
+        at,
+        metadata: { ...facts, assistant_response: said }
+      })
+    }
+    mark(session, {
+      name: "hermes.session.end",
+      key: `run end ${run.turnId}`,
+      at,
+      metadata: { ...facts, ...collectRunEndFacts(run) }
+    })
     // Its parent told its end before it came to it.
     if (run.child?.end !== undefined) endSession(session, at, collectChildFacts(run.child))
   }
@@ -253,7 +320,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     if (change._tag === "Noted") {
       const { event, run } = change
       const session = getSession(run)
-      if (event._tag === "SessionEnded") return endSession(session, at, { ...collectRunFacts(run), reason: event.reason })
+      if (event._tag === "SessionEnded")
+        return endSession(session, at, { ...collectRunFacts(run), reason: event.reason })
       if (!isMarked(event._tag)) return
       return mark(session, {
         name: markNames[event._tag],
@@ -277,7 +345,12 @@ export const make = (agent: AgentScopes.Agent): Stream => {
         const { choice, decidedBy } = node.event
         return isOpening
           ? markApproval(node, at, {}, "request")
-          : markApproval(node, at, { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) }, "response")
+          : markApproval(
+              node,
+              at,
+              { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) },
+              "response"
+            )
       }
       case "step":
         return undefined
@@ -285,18 +358,32 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   }
 
   /** An answer that was not stored as it came: calls repaired or left out, the rest of one that broke off added. */
-  const markStoredAnswer = (run: RunTree.Run, at: number, { message, position }: TaggedEvent<"MessageAppended">): void => {
+  const markStoredAnswer = (
+    run: RunTree.Run,
+    at: number,
+    { message, position }: TaggedEvent<"MessageAppended">
+  ): void => {
     const step = run.steps.at(-1)
     if (message?.role !== "assistant" || step === undefined) return
     const stored = ChatCompletion.toAssistantMessage(readMessageAnswer(message))
-    const last = step.attempts.findLast(({ end }) => end?.status === "answered") ?? step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)
-    const came = last?.end === undefined ? undefined : ChatCompletion.toAssistantMessage(readPartsAnswer(last.end.answer, step.number))
+    const last =
+      step.attempts.findLast(({ end }) => end?.status === "answered") ??
+      step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)
+    const came =
+      last?.end === undefined
+        ? undefined
+        : ChatCompletion.toAssistantMessage(readPartsAnswer(last.end.answer, step.number))
     if (came !== undefined && JSON.stringify(came) === JSON.stringify(stored)) return
     mark(getSession(run), {
       name: "hermes.answer.stored",
       key: `answer ${run.turnId}`,
       at,
-      metadata: { ...collectRunFacts(run), ...(position === undefined ? {} : { position }), api_call_count: step.number, assistant_message: stored }
+      metadata: {
+        ...collectRunFacts(run),
+        ...(position === undefined ? {} : { position }),
+        api_call_count: step.number,
+        assistant_message: stored
+      }
     })
   }
 
@@ -309,30 +396,50 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     const facts = { ...collectRunFacts(run), position }
     if (message.role === "tool") {
       for (const part of message.content) {
-        if (part.type !== "tool-result" || run.steps.findLast(({ calls }) => calls.some(({ id }) => id === part.id)) !== undefined) continue
+        if (
+          part.type !== "tool-result" ||
+          run.steps.findLast(({ calls }) => calls.some(({ id }) => id === part.id)) !== undefined
+        )
+          continue
         mark(session, {
           name: "hermes.message",
           key: `message ${run.turnId}`,
           at,
-          metadata: { ...facts, origin, role: "tool", tool_call_id: part.id, content: MessageText.toPlainText(renderToolResult(part)) }
+          metadata: {
+            ...facts,
+            origin,
+            role: "tool",
+            tool_call_id: part.id,
+            content: MessageText.toPlainText(renderToolResult(part))
+          }
         })
       }
       return
     }
     const content = toJson(toContent(message.content))
     const isPrompt = origin === "user" && !run.messages.some((one) => one.origin === "user" && one.message !== message)
-    mark(session, isPrompt
-      ? {
-        name: "hermes.turn.start",
-        key: `turn start ${run.turnId}`,
-        at,
-        metadata: {
-          ...facts,
-          ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model, is_first_turn: !run.start.resumed }),
-          user_message: content
-        }
-      }
-      : { name: "hermes.message", key: `message ${run.turnId}`, at, metadata: { ...facts, origin, role: message.role, content } })
+    mark(
+      session,
+      isPrompt
+        ? {
+            name: "hermes.turn.start",
+            key: `turn start ${run.turnId}`,
+            at,
+            metadata: {
+              ...facts,
+              ...(run.start === undefined
+                ? {}
+                : { provider: run.start.provider, model: run.start.model, is_first_turn: !run.start.resumed }),
+              user_message: content
+            }
+          }
+        : {
+            name: "hermes.message",
+            key: `message ${run.turnId}`,
+            at,
+            metadata: { ...facts, origin, role: message.role, content }
+          }
+    )
   }
 
   return {
@@ -345,7 +452,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     recall: (entries) => {
       for (const entry of entries) tree.add(entry)
     },
-    knows: (sessionId) => scopes.session(sessionId) !== undefined || tree.roots.some((root) => root.sessionId === sessionId),
+    knows: (sessionId) =>
+      scopes.session(sessionId) !== undefined || tree.roots.some((root) => root.sessionId === sessionId),
     forgetEnded: (ended) => {
       for (const run of tree.roots.filter(({ sessionId }) => scopes.session(sessionId) === undefined)) tree.forget(run)
       tree.release(ended)

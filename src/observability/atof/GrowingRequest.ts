@@ -1,6 +1,6 @@
 /**
- * Messages of the requests of a session in the form of chat completions, their names, and their text as JSON. A request begins with
- * the messages of the one before it, so each costs what is new in it.
+ * Messages of the requests of a session in the form of chat completions, their names, and their text as JSON. A request
+ * begins with the messages of the one before it, so each costs what is new in it.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), `hermes-contract.md` §4.5 ("Metadata keys").
  */
@@ -56,7 +56,8 @@ export const make = (): RequestReader => {
     first === undefined || last === undefined ? ranges : [...ranges, first === last ? first : [first, last]]
   const addMessage = (message: Prompt.Message | undefined, name: Name, origin: Record.Origin | undefined): void => {
     if (message === undefined) return
-    if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user") foreign = { ...foreign, [name]: origin }
+    if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user")
+      foreign = { ...foreign, [name]: origin }
     // A message that is several in this form has its name as often.
     for (const form of ChatCompletion.messages(message)) {
       if (forms.length > 0) items.add(",")
@@ -73,8 +74,12 @@ export const make = (): RequestReader => {
   return (request) => {
     let same = given === request.messages ? read : 0
     while (
-      same < read && given[same] === request.messages[same] && names[same] === request.names[same] && origins[same] === request.origins[same]
-    ) same++
+      same < read &&
+      given[same] === request.messages[same] &&
+      names[same] === request.names[same] &&
+      origins[same] === request.origins[same]
+    )
+      same++
     if (same < read) {
       resetState()
       same = 0
@@ -86,6 +91,10 @@ export const make = (): RequestReader => {
     read = given.length
     names = request.names
     origins = request.origins
-    return { messages: rememberItems(forms.slice(), items.slice(0, items.length())), references: closeRanges(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
+    return {
+      messages: rememberItems(forms.slice(), items.slice(0, items.length())),
+      references: closeRanges(),
+      foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign }
+    }
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Metadata of a stream's events: the correlation ids of the contract, and what the record says of each scope and moment.
+ * Metadata of a stream's events: the correlation ids of the contract, and what the record says of each scope and
+ * moment.
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
  */
@@ -28,11 +29,13 @@ export const collectChildFacts = ({ end, parent, start }: RunTree.Child): Facts 
   trajectory_id: start.sessionId,
   subagent_id: start.subagentId,
   ...(start.background ? { background: true } : {}),
-  ...(end === undefined ? {} : {
-    child_status: end.status,
-    ...(end.summary === undefined ? {} : { child_summary: end.summary }),
-    duration_ms: Math.round(end.durationMillis)
-  })
+  ...(end === undefined
+    ? {}
+    : {
+        child_status: end.status,
+        ...(end.summary === undefined ? {} : { child_summary: end.summary }),
+        duration_ms: Math.round(end.durationMillis)
+      })
 })
 
 /** Correlation ids of everything in a run. */
@@ -43,12 +46,17 @@ export const collectRunFacts = ({ sessionId, start, turnId }: RunTree.Run): Fact
   task_id: start?.parent?.subagentId ?? sessionId,
   turn_id: turnId,
   ...(start === undefined ? {} : { platform: start.platform }),
-  ...(start?.parent === undefined ? {} : { parent_session_id: start.parent.sessionId, parent_trajectory_id: start.parent.sessionId })
+  ...(start?.parent === undefined
+    ? {}
+    : { parent_session_id: start.parent.sessionId, parent_trajectory_id: start.parent.sessionId })
 })
 
 /** Ids, route and number of an attempt. */
 export const collectAttemptFacts = (attempt: RunTree.Attempt): Facts => {
-  const { run, start: { apiRequestId, attempt: retry, continues, route, step, task } } = attempt
+  const {
+    run,
+    start: { apiRequestId, attempt: retry, continues, route, step, task }
+  } = attempt
   return {
     ...collectRunFacts(run),
     api_request_id: apiRequestId,
@@ -74,13 +82,15 @@ export const collectEndFacts = (attempt: RunTree.Attempt): Facts => {
     ...(finish === null ? {} : { finish_reason: finish }),
     ...(spent === null ? {} : { usage: spent }),
     ...(end?.cost === undefined ? {} : { cost_status: end.cost.status, cost_source: end.cost.source }),
-    ...(end?.failure === undefined ? {} : {
-      error: toJson(end.failure),
-      error_type: end.failure.type,
-      error_message: end.failure.message,
-      ...(end.failure.status === undefined ? {} : { status_code: end.failure.status }),
-      ...(end.failure.retryable === undefined ? {} : { retryable: end.failure.retryable })
-    })
+    ...(end?.failure === undefined
+      ? {}
+      : {
+          error: toJson(end.failure),
+          error_type: end.failure.type,
+          error_message: end.failure.message,
+          ...(end.failure.status === undefined ? {} : { status_code: end.failure.status }),
+          ...(end.failure.retryable === undefined ? {} : { retryable: end.failure.retryable })
+        })
   }
 }
 
@@ -96,8 +106,15 @@ export const collectCallFacts = (call: RunTree.Call): Facts => ({
 export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string | undefined): Facts => {
   if (end === undefined) return { status: "cancelled", reason: "interrupted" }
   const said = end.status === "ok" ? null : ToolOutcome.fromResult(output).error_message
-  const type = end.reason ??
-    (end.status === "cancelled" ? run.start?.parent === undefined ? "keyboard_interrupt" : "interrupted" : end.status === "ok" ? undefined : "tool_error")
+  const type =
+    end.reason ??
+    (end.status === "cancelled"
+      ? run.start?.parent === undefined
+        ? "keyboard_interrupt"
+        : "interrupted"
+      : end.status === "ok"
+        ? undefined
+        : "tool_error")
   return {
     status: end.status,
     duration_ms: Math.round(end.durationMillis),
@@ -142,5 +159,8 @@ export const isMarked = (tag: string): tag is keyof typeof markNames => Object.h
 
 /** An event's own fields under names as they are on the wire. */
 export const toWireFields = ({ _tag, ...fields }: Record.RecordEvent): Facts =>
-  Object.fromEntries(Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`), toJson(value)]]))
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`), toJson(value)]]
+    )
+  )

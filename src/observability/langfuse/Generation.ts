@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The input is the system prompt, whole, and the last messages of the request; arguments of tool calls are whole, every other
- * text has the limits of `Values`.
+ * The input is the system prompt, whole, and the last messages of the request; arguments of tool calls are whole, every
+ * other text has the limits of `Values`.
  *
  * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
  */
@@ -25,13 +25,22 @@ export interface ToolCall {
   readonly [key: string]: Schema.Json
 }
 
-const parameters = ["temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "reasoning_effort", "stream"]
+const parameters = [
+  "temperature",
+  "top_p",
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "reasoning_effort",
+  "stream"
+]
 
 /** Number of messages of a request that are shown, the last ones. */
 const shown = 12
 
 /** A value of an attribute: text as it is, any other value as JSON. */
-export const toAttributeText = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
+export const toAttributeText = (value: Schema.Json): string =>
+  typeof value === "string" ? value : JSON.stringify(value)
 
 /** Names of attributes of metadata by the names of the facts, which are few. */
 const metadataNames = new Map<string, string>()
@@ -48,7 +57,10 @@ const getMetadataName = (name: string): string => {
 export type ObservationAttributes = Record<string, Value>
 
 /** Adds the metadata of an observation, where it says something. */
-export const addMetadata = (out: ObservationAttributes, facts: Readonly<Record<string, Schema.Json | undefined>>): void => {
+export const addMetadata = (
+  out: ObservationAttributes,
+  facts: Readonly<Record<string, Schema.Json | undefined>>
+): void => {
   const names = Object.keys(facts)
   for (let index = 0; index < names.length; index++) {
     const name = names[index] ?? ""
@@ -59,14 +71,21 @@ export const addMetadata = (out: ObservationAttributes, facts: Readonly<Record<s
 
 const toToolCall = (id: string, name: string, params: unknown): ToolCall => {
   const args = Values.toWholeValue(params ?? {})
-  return { id, type: "function", name, function: { name, arguments: typeof args === "string" ? Values.parseText(args) : args } }
+  return {
+    id,
+    type: "function",
+    name,
+    function: { name, arguments: typeof args === "string" ? Values.parseText(args) : args }
+  }
 }
 
 type AnyPart = Exclude<Prompt.Message["content"], string>[number]
 
 const toBoundedContent = (parts: ReadonlyArray<AnyPart>, maxChars: number): Schema.Json => {
-  const files = parts.flatMap((part) => part.type === "file" ? [{ type: "file", media_type: part.mediaType, omitted: true }] : [])
-  const text = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+  const files = parts.flatMap((part) =>
+    part.type === "file" ? [{ type: "file", media_type: part.mediaType, omitted: true }] : []
+  )
+  const text = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
   const said = Values.boundValue(Values.toWholeValue(text), maxChars)
   return files.length === 0 ? said : [{ type: "text", text: said }, ...files]
 }
@@ -83,14 +102,18 @@ export const serializeMessage = (message: Prompt.Message, maxChars: number): Rea
       return [{ role, name: part.name, tool_call_id: part.id, content: result }]
     })
   }
-  const reasoning = content.flatMap((part: AnyPart) => part.type === "reasoning" ? [part.text] : []).join("\n")
-  const calls = content.flatMap((part: AnyPart) => part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : [])
-  return [{
-    role,
-    content: toBoundedContent(content, maxChars),
-    ...(reasoning === "" ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(reasoning), maxChars) }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls })
-  }]
+  const reasoning = content.flatMap((part: AnyPart) => (part.type === "reasoning" ? [part.text] : [])).join("\n")
+  const calls = content.flatMap((part: AnyPart) =>
+    part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : []
+  )
+  return [
+    {
+      role,
+      content: toBoundedContent(content, maxChars),
+      ...(reasoning === "" ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(reasoning), maxChars) }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    }
+  ]
 }
 
 /** JSON texts of messages, which requests send again and again; the limit is that of the exporter. */
@@ -108,11 +131,15 @@ const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArr
 const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<TextPart> => {
   const last: Array<ReadonlyArray<TextPart>> = []
   sent.newest((message) => last.push(getMessageTexts(message, maxChars)) < shown)
-  return [...sent.system.flatMap((message) => getMessageTexts(message, maxChars)), ...last.reverse().flat().slice(-shown)]
+  return [
+    ...sent.system.flatMap((message) => getMessageTexts(message, maxChars)),
+    ...last.reverse().flat().slice(-shown)
+  ]
 }
 
 /** The system prompt and the last messages of a request as a JSON list. */
-export const renderInput = (sent: SentMessages, maxChars: number): JoinedText => new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
+export const renderInput = (sent: SentMessages, maxChars: number): JoinedText =>
+  new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
 
 /** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
 const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
@@ -122,29 +149,48 @@ const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.
 
 const toWireForm = ({ parts, role }: Content.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
   const filterParts = (wanted: string) => parts.filter(({ type }) => type === wanted)
-  const joinContent = (list: ReadonlyArray<Content.Part>): string => list.map(({ content }) => typeof content === "string" ? content : JSON.stringify(content)).join("\n")
+  const joinContent = (list: ReadonlyArray<Content.Part>): string =>
+    list.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content))).join("\n")
   const results = filterParts("tool_call_response").map(({ id, response }): Schema.Json => ({
     role: "tool",
     tool_call_id: id ?? "",
     content: Values.renderResult("", Values.toWholeValue(response), maxChars)
   }))
   const [calls, reasoning, texts] = [filterParts("tool_call"), filterParts("reasoning"), filterParts("text")]
-  const others = parts.filter((part) => ![...calls, ...reasoning, ...texts, ...filterParts("tool_call_response")].includes(part))
+  const others = parts.filter(
+    (part) => ![...calls, ...reasoning, ...texts, ...filterParts("tool_call_response")].includes(part)
+  )
   if (parts.length > 0 && results.length === parts.length) return results
   const said = Values.boundValue(Values.toWholeValue(joinContent(texts)), maxChars)
-  return [...results, {
-    role,
-    content: others.length === 0 ? said : [{ type: "text", text: said }, ...others.map((part) => toOtherPart(part, maxChars))],
-    ...(reasoning.length === 0 ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(joinContent(reasoning)), maxChars) }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ arguments: args, id, name }) => toToolCall(String(id), String(name), args)) })
-  }]
+  return [
+    ...results,
+    {
+      role,
+      content:
+        others.length === 0
+          ? said
+          : [{ type: "text", text: said }, ...others.map((part) => toOtherPart(part, maxChars))],
+      ...(reasoning.length === 0
+        ? {}
+        : { reasoning_content: Values.boundValue(Values.toWholeValue(joinContent(reasoning)), maxChars) }),
+      ...(calls.length === 0
+        ? {}
+        : { tool_calls: calls.map(({ arguments: args, id, name }) => toToolCall(String(id), String(name), args)) })
+    }
+  ]
 }
 
 /** The same of a request that middleware rewrote, in the form of any provider. */
 export const toRewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { messages, system } = Content.readRequest(rewritten)
-  const said = messages.slice(-shown).flatMap((message) => toWireForm(message, maxChars)).slice(-shown)
-  return [...system.map(({ content }): Schema.Json => ({ role: "system", content: Values.toWholeValue(content) })), ...said]
+  const said = messages
+    .slice(-shown)
+    .flatMap((message) => toWireForm(message, maxChars))
+    .slice(-shown)
+  return [
+    ...system.map(({ content }): Schema.Json => ({ role: "system", content: Values.toWholeValue(content) })),
+    ...said
+  ]
 }
 
 /** Counters of Langfuse; those that are not always there only where they count something. */
@@ -191,12 +237,13 @@ export const getAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number
 }
 
 const makeAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
-  const joinAnswerText = (type: "reasoning" | "text") => parts.flatMap((part) => part.type === type ? [part.text] : []).join("")
+  const joinAnswerText = (type: "reasoning" | "text") =>
+    parts.flatMap((part) => (part.type === type ? [part.text] : [])).join("")
   const reasoning = joinAnswerText("reasoning")
   return {
     content: Values.boundValue(Values.toWholeValue(joinAnswerText("text")), maxChars),
     reasoning: reasoning === "" ? undefined : Values.boundValue(Values.toWholeValue(reasoning), maxChars),
-    calls: parts.flatMap((part) => part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : [])
+    calls: parts.flatMap((part) => (part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : []))
   }
 }
 
@@ -217,7 +264,9 @@ const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: numbe
   if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(toUsageCounters(end.usage))
   if (dollars !== undefined) out["langfuse.observation.cost_details"] = JSON.stringify(dollars)
   if (end.firstPartAt !== undefined) {
-    out["langfuse.observation.completion_start_time"] = new Date(Math.max(end.firstPartAt, attempt.startedAt)).toISOString()
+    out["langfuse.observation.completion_start_time"] = new Date(
+      Math.max(end.firstPartAt, attempt.startedAt)
+    ).toISOString()
   }
   addMetadata(out, {
     tool_call_count: calls.length,
@@ -256,12 +305,23 @@ const formatParameters = (given: Attempt["start"]["parameters"]): string | undef
 }
 
 /** Adds the attributes of a model call that is over. */
-export const addGeneration = (out: ObservationAttributes, attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): void => {
-  const { end, run, start: { attempt: number, parameters: given, rewritten, route, task } } = attempt
+export const addGeneration = (
+  out: ObservationAttributes,
+  attempt: Attempt,
+  outcome: Outcome,
+  tree: Pick<Tree, "sent" | "tools">,
+  maxChars: number
+): void => {
+  const {
+    end,
+    run,
+    start: { attempt: number, parameters: given, rewritten, route, task }
+  } = attempt
   const sent = tree.sent(attempt)
   const chosen = formatParameters(given)
   out["langfuse.observation.model.name"] = end?.model ?? route.model
-  out["langfuse.observation.input"] = rewritten === undefined ? renderInput(sent, maxChars) : JSON.stringify(toRewrittenInput(rewritten, maxChars))
+  out["langfuse.observation.input"] =
+    rewritten === undefined ? renderInput(sent, maxChars) : JSON.stringify(toRewrittenInput(rewritten, maxChars))
   if (chosen !== undefined) out["langfuse.observation.model.parameters"] = chosen
   addMetadata(out, {
     provider: route.provider,

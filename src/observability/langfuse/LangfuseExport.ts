@@ -41,11 +41,19 @@ const requestMillis = 10_000
 const shutdownMillis = 5000
 const exportIntervalMillis = 2000
 
-/** Exports the runs of this process, for as long as the scope lives; at its end what is open is ended, and what waits is sent. */
+/**
+ * Exports the runs of this process, for as long as the scope lives; at its end what is open is ended, and what waits is
+ * sent.
+ */
 export const make = (settings: Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { baseUrl, debug, publicKey, secretKey } = settings
-    if (!(yield* LiveSpans.claimTarget(`langfuse ${baseUrl} ${publicKey}`, { remedy: "enable observability/langfuse once." }))) return
+    if (
+      !(yield* LiveSpans.claimTarget(`langfuse ${baseUrl} ${publicKey}`, {
+        remedy: "enable observability/langfuse once."
+      }))
+    )
+      return
     const send = yield* SpanExport.make({
       url: `${baseUrl}/api/public/otel/v1/traces`,
       headers: {

@@ -39,9 +39,9 @@ export interface Settings {
 }
 
 /** Settings that an application gives: the keys, and any others to set aside from their defaults. */
-export type Options =
-  & Pick<Settings, "publicKey" | "secretKey">
-  & { readonly [K in Exclude<keyof Settings, "publicKey" | "secretKey">]?: Settings[K] | undefined }
+export type Options = Pick<Settings, "publicKey" | "secretKey"> & {
+  readonly [K in Exclude<keyof Settings, "publicKey" | "secretKey">]?: Settings[K] | undefined
+}
 
 /** The settings of an application. */
 export const complete = (options: Options): Settings => ({
@@ -69,21 +69,24 @@ const publicPrefix = "pk-lf-"
 const secretPrefix = "sk-lf-"
 
 /** A key that is none as it may be shown. Of what should be secret nothing is. */
-const maskKey = (key: string): string => key.length <= 12 ? key : `${key.slice(0, 6)}...`
+const maskKey = (key: string): string => (key.length <= 12 ? key : `${key.slice(0, 6)}...`)
 
 const findKeyFault = (publicKey: string | undefined, secretKey: string | undefined): string | undefined => {
   const missing = [
     ...(publicKey === undefined ? [`${prefix}PUBLIC_KEY`] : []),
     ...(secretKey === undefined ? [`${prefix}SECRET_KEY`] : [])
   ]
-  if (missing.length > 0) return `set ${missing.join(" and ")}, or disable observability/langfuse: nothing is traced without`
+  if (missing.length > 0)
+    return `set ${missing.join(" and ")}, or disable observability/langfuse: nothing is traced without`
   const wrong = [
     ...(publicKey?.startsWith(publicPrefix) === false
       ? [`${prefix}PUBLIC_KEY must begin with ${publicPrefix} (it is "${maskKey(publicKey)}")`]
       : []),
     ...(secretKey?.startsWith(secretPrefix) === false ? [`${prefix}SECRET_KEY must begin with ${secretPrefix}`] : [])
   ]
-  return wrong.length === 0 ? undefined : `${wrong.join(", ")}: copy the keys from the settings of the project; nothing is traced without`
+  return wrong.length === 0
+    ? undefined
+    : `${wrong.join(", ")}: copy the keys from the settings of the project; nothing is traced without`
 }
 
 const isUrl = (text: string): boolean => {
@@ -96,7 +99,8 @@ const environmentName = /^(?!langfuse)[a-z0-9_-]{1,40}$/u
 /** The settings that the variables make; `get` gives the value of one. */
 export const fromVariables = (get: (name: string) => string | undefined): LoadedSettings => {
   const readOwnVariable = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
-  const readVariable = (name: string): string | undefined => readOwnVariable(name) ?? (get(`LANGFUSE_${name}`)?.trim() || undefined)
+  const readVariable = (name: string): string | undefined =>
+    readOwnVariable(name) ?? (get(`LANGFUSE_${name}`)?.trim() || undefined)
   const [publicKey, secretKey] = [readVariable("PUBLIC_KEY"), readVariable("SECRET_KEY")]
   const fault = findKeyFault(publicKey, secretKey)
   if (fault !== undefined || publicKey === undefined || secretKey === undefined) {
@@ -104,7 +108,10 @@ export const fromVariables = (get: (name: string) => string | undefined): Loaded
   }
   const baseUrl = readVariable("BASE_URL")
   if (baseUrl !== undefined && !isUrl(baseUrl)) {
-    return { settings: undefined, warnings: [`${prefix}BASE_URL must be an http or https address without credentials: nothing is traced without`] }
+    return {
+      settings: undefined,
+      warnings: [`${prefix}BASE_URL must be an http or https address without credentials: nothing is traced without`]
+    }
   }
   const warnings: Array<string> = []
   const readNumber = (name: string, fits: (number: number) => boolean, form: string): number | undefined => {
@@ -129,7 +136,10 @@ export const fromVariables = (get: (name: string) => string | undefined): Loaded
     maxChars: readNumber("MAX_CHARS", (chars) => Number.isSafeInteger(chars) && chars > 0, "a number of characters"),
     debug: isTruthy(readOwnVariable("DEBUG")),
     userId: readOwnVariable("USER_ID"),
-    tags: (readOwnVariable("TAGS") ?? "").split(",").map((tag) => tag.trim()).filter((tag) => tag !== "")
+    tags: (readOwnVariable("TAGS") ?? "")
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter((tag) => tag !== "")
   })
   return { settings, warnings }
 }

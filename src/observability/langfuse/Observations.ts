@@ -1,15 +1,16 @@
 /**
- * The view of runs as Langfuse has it: a run is a chain, a child an agent, a model call a generation, a tool call a tool, an
- * approval a guardrail. Pure.
+ * The view of runs as Langfuse has it: a run is a chain, a child an agent, a model call a generation, a tool call a
+ * tool, an approval a guardrail. Pure.
  *
  * **Details**
  *
- * - The runs of one session share a trace, whose id follows from the session, so that others can find it; each run is a root in
- *   it. A child is in the trace of its parent, below the tool call that delegated to it.
+ * - The runs of one session share a trace, whose id follows from the session, so that others can find it; each run is a
+ *   root in it. A child is in the trace of its parent, below the tool call that delegated to it.
  * - A session is sampled whole, by the id of its trace.
  * - The output of a run is its final text, with the tool calls that were made and what each of them gave.
  *
- * Source: `hermes-contract.md` §5 ("Trace model"); the attribute names are those that Langfuse's OpenTelemetry ingestion reads.
+ * Source: `hermes-contract.md` §5 ("Trace model"); the attribute names are those that Langfuse's OpenTelemetry
+ * ingestion reads.
  */
 import type * as Schema from "effect/Schema"
 import * as Digest from "../../platform/Digest.ts"
@@ -22,7 +23,14 @@ import * as Values from "./Values.ts"
 
 const { addMetadata, toAttributeText } = Generation
 
-const types = { run: "chain", step: "chain", child: "agent", attempt: "generation", call: "tool", approval: "guardrail" } as const
+const types = {
+  run: "chain",
+  step: "chain",
+  child: "agent",
+  attempt: "generation",
+  call: "tool",
+  approval: "guardrail"
+} as const
 
 const formatName = (node: Node): string => {
   switch (node.kind) {
@@ -43,12 +51,12 @@ const formatName = (node: Node): string => {
 export const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
 
 /**
- * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a trace
- * id. The task of a run that is no child is its session.
+ * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a
+ * trace id. The task of a run that is no child is its session.
  */
 export const makeTraceId = (sessionId: string): string => Digest.toHex(`${sessionId}::${sessionId}`, 32)
 
-const findRoot = (run: Run): Run => run.child === undefined ? run : findRoot(run.child.parent)
+const findRoot = (run: Run): Run => (run.child === undefined ? run : findRoot(run.child.parent))
 
 const collectRunFacts = ({ end, start, steps, turnId }: Run): Readonly<Record<string, Schema.Json | undefined>> => ({
   turn_id: turnId,
@@ -59,28 +67,41 @@ const collectRunFacts = ({ end, start, steps, turnId }: Run): Readonly<Record<st
   exit: end?.exit
 })
 
-const toLevel = (status: string | undefined): string => status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
+const toLevel = (status: string | undefined): string =>
+  status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
 /** Adds attributes of the observations of runs, with texts of at most `maxChars` characters. */
 const makeAttributeAdder = (maxChars: number) => {
   const boundValue = (value: unknown): Schema.Json => Values.boundValue(Values.toWholeValue(value), maxChars)
-  const boundResult = (call: Call): Schema.Json => Values.renderResult(call.name, Values.toWholeValue(RunSpans.readResultText(call) ?? ""), maxChars)
+  const boundResult = (call: Call): Schema.Json =>
+    Values.renderResult(call.name, Values.toWholeValue(RunSpans.readResultText(call) ?? ""), maxChars)
 
   /** Text, reasoning and calls of a run, with what each call gave. */
   const renderRunOutput = ({ end, steps }: Run): string => {
-    const answers = steps.flatMap(({ attempts }) => attempts.flatMap((attempt) =>
-      attempt.end === undefined || attempt.end.answer.length === 0 ? [] : [Generation.getAnswerForm(attempt.end.answer, maxChars)]))
+    const answers = steps.flatMap(({ attempts }) =>
+      attempts.flatMap((attempt) =>
+        attempt.end === undefined || attempt.end.answer.length === 0
+          ? []
+          : [Generation.getAnswerForm(attempt.end.answer, maxChars)]
+      )
+    )
     const made = new Map(steps.flatMap(({ calls }) => calls.map((call) => [call.id, call] as const)))
-    const calls = answers.flatMap((answer) => answer.calls).map((asked) => {
-      const call = made.get(String(asked["id"]))
-      if (call === undefined || RunSpans.readResultText(call) === undefined) return asked
-      const output = boundResult(call)
-      const inner = asked["function"]
-      return { ...asked, output, ...(typeof inner === "object" && inner !== null ? { function: { ...inner, output } } : {}) }
-    })
+    const calls = answers
+      .flatMap((answer) => answer.calls)
+      .map((asked) => {
+        const call = made.get(String(asked["id"]))
+        if (call === undefined || RunSpans.readResultText(call) === undefined) return asked
+        const output = boundResult(call)
+        const inner = asked["function"]
+        return {
+          ...asked,
+          output,
+          ...(typeof inner === "object" && inner !== null ? { function: { ...inner, output } } : {})
+        }
+      })
     const last = answers.at(-1)
     return JSON.stringify({
-      content: end?.text === undefined ? last?.content ?? "" : boundValue(end.text),
+      content: end?.text === undefined ? (last?.content ?? "") : boundValue(end.text),
       ...(last?.reasoning === undefined ? {} : { reasoning: last.reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls })
     })
@@ -121,7 +142,8 @@ const makeAttributeAdder = (maxChars: number) => {
   const addCall = (out: Generation.ObservationAttributes, call: Call, outcome: RunSpans.Outcome): void => {
     const { args, end, id, start } = call
     out["langfuse.observation.input"] = JSON.stringify(Values.toWholeValue(start?.args ?? args ?? {}))
-    if (RunSpans.readResultText(call) !== undefined) out["langfuse.observation.output"] = toAttributeText(boundResult(call))
+    if (RunSpans.readResultText(call) !== undefined)
+      out["langfuse.observation.output"] = toAttributeText(boundResult(call))
     out["langfuse.observation.level"] = toLevel(end?.status)
     if (outcome._tag !== "Done") out["langfuse.observation.status_message"] = Generation.describeOutcome(outcome)
     addMetadata(out, {
@@ -131,14 +153,24 @@ const makeAttributeAdder = (maxChars: number) => {
       duration_ms: end?.durationMillis
     })
   }
-  const addApproval = (out: Generation.ObservationAttributes, { event: { choice, decidedBy, description, patterns, subject, surface } }: Approval): void => {
-    out["langfuse.observation.input"] = JSON.stringify(boundValue({ command: subject, description: description ?? "", pattern_keys: patterns ?? [] }))
+  const addApproval = (
+    out: Generation.ObservationAttributes,
+    { event: { choice, decidedBy, description, patterns, subject, surface } }: Approval
+  ): void => {
+    out["langfuse.observation.input"] = JSON.stringify(
+      boundValue({ command: subject, description: description ?? "", pattern_keys: patterns ?? [] })
+    )
     out["langfuse.observation.output"] = choice
     out["langfuse.observation.level"] = /deny|timeout/u.test(choice) ? "WARNING" : "DEFAULT"
     addMetadata(out, { surface, decided_by: decidedBy })
   }
 
-  return (out: Generation.ObservationAttributes, node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent" | "tools">): void => {
+  return (
+    out: Generation.ObservationAttributes,
+    node: Node,
+    outcome: RunSpans.Outcome,
+    tree: Pick<Tree, "sent" | "tools">
+  ): void => {
     switch (node.kind) {
       case "run":
         return addRun(out, node, outcome)
@@ -157,9 +189,14 @@ const makeAttributeAdder = (maxChars: number) => {
 }
 
 /** The view of these settings. */
-export const makeView = (
-  { environment, maxChars, release, sampleRate, tags, userId }: Pick<Settings, "environment" | "maxChars" | "release" | "sampleRate" | "tags" | "userId">
-): RunSpans.View => {
+export const makeView = ({
+  environment,
+  maxChars,
+  release,
+  sampleRate,
+  tags,
+  userId
+}: Pick<Settings, "environment" | "maxChars" | "release" | "sampleRate" | "tags" | "userId">): RunSpans.View => {
   const add = makeAttributeAdder(maxChars)
   const allTags = ["hermes", "langfuse", ...tags]
   return {

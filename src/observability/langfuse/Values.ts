@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * - Below four levels stands `<max-depth>`, of a collection its first 50 entries, of a text its first characters and how
- *   many more there were.
+ * - Below four levels stands `<max-depth>`, of a collection its first 50 entries, of a text its first characters and
+ *   how many more there were.
  * - Text that is JSON becomes what it says; what stands behind it is kept as `_hint` or `_trailing_text`.
  * - A base64 data URI becomes a description of it.
  * - Of a file that was read, 25 lines from its beginning and 15 from its end are shown.
@@ -40,7 +40,7 @@ export const toWholeValue = (value: unknown): Schema.Json => {
   if (typeof value === "string") return redactValue(value) as string
   const text: string | undefined = JSON.stringify(redactValue(value, unbounded))
   // Text that was written as JSON is read as JSON.
-  return text === undefined ? null : JSON.parse(text) as Schema.Json
+  return text === undefined ? null : (JSON.parse(text) as Schema.Json)
 }
 
 /** A value with the limits of this module. It is without secrets: a part of one would not be recognised. */
@@ -51,7 +51,9 @@ export const boundValue = (value: Schema.Json, maxChars: number, depth = 0): Sch
   if (isList(value)) return value.slice(0, maxItems).map((item) => boundValue(item, maxChars, depth + 1))
   const out: Record<string, Schema.Json> = {}
   for (const [key, member] of Object.entries(value).slice(0, maxItems)) {
-    out[key] = isBase64(key, member) ? { omitted: true, length: member.length } : boundValue(member, maxChars, depth + 1)
+    out[key] = isBase64(key, member)
+      ? { omitted: true, length: member.length }
+      : boundValue(member, maxChars, depth + 1)
   }
   return out
 }
@@ -67,8 +69,8 @@ const findJsonEnd = (text: string): number => {
     const char = text[at]
     if (isQuoted) {
       if (char === "\\") at++
-      else if (char === "\"") isQuoted = false
-    } else if (char === "\"") isQuoted = true
+      else if (char === '"') isQuoted = false
+    } else if (char === '"') isQuoted = true
     else if (char === "{" || char === "[") depth++
     else if ((char === "}" || char === "]") && --depth === 0) return at + 1
   }
@@ -103,7 +105,8 @@ const shortenFile = (content: string): string => {
 /** The result of a tool. */
 export const renderResult = (tool: string, value: Schema.Json, maxChars: number): Schema.Json => {
   const said = typeof value === "string" ? parseText(value) : value
-  if (tool !== "read_file" || typeof said !== "object" || said === null || isList(said)) return boundValue(said, maxChars)
+  if (tool !== "read_file" || typeof said !== "object" || said === null || isList(said))
+    return boundValue(said, maxChars)
   const { content } = said
   return boundValue(typeof content === "string" ? { ...said, content: shortenFile(content) } : said, maxChars)
 }

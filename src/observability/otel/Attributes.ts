@@ -1,11 +1,11 @@
 /**
- * The view of runs as OpenTelemetry has it: spans under the names of the GenAI semantic conventions; what the conventions do not
- * know is under `hermes.`. Pure.
+ * The view of runs as OpenTelemetry has it: spans under the names of the GenAI semantic conventions; what the
+ * conventions do not know is under `hermes.`. Pure.
  *
  * **Details**
  *
- * Prompts, answers, arguments and results are part of spans only where the application or the user asks for it, whole and
- * without secrets.
+ * Prompts, answers, arguments and results are part of spans only where the application or the user asks for it, whole
+ * and without secrets.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI agent and framework spans" and "… for Model Context Protocol".
  */
@@ -45,7 +45,8 @@ const providers: Readonly<Record<string, string>> = {
 }
 
 /** Name of a provider in the conventions. */
-export const toProviderName = (name: string): string => Object.hasOwn(providers, name) ? providers[name] ?? name : name
+export const toProviderName = (name: string): string =>
+  Object.hasOwn(providers, name) ? (providers[name] ?? name) : name
 
 /** A fact as a value of an attribute; undefined of one that says nothing. */
 const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
@@ -54,7 +55,10 @@ const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
   return Array.isArray(fact) && fact.length > 0 ? fact.map(String) : undefined
 }
 
-/** Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are added is a dictionary. */
+/**
+ * Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are
+ * added is a dictionary.
+ */
 const normalizeInPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
   const names = Object.keys(facts)
@@ -80,7 +84,8 @@ const toSortedAttributes = (facts: Readonly<Record<string, unknown>>): RunSpans.
   return out
 }
 
-const redactOptional = (text: string | undefined): string | undefined => text === undefined ? undefined : redactText(text)
+const redactOptional = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : redactText(text)
 
 /** Address and port of an endpoint; all calls of a run mostly have the same. */
 export const getServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes => {
@@ -101,7 +106,7 @@ const toServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes =>
 
 /** Cost of a call in US dollars; undefined where no price is known. */
 export const getDollars = ({ end }: Attempt): number | undefined =>
-  end?.cost === undefined || end.cost.status === "unknown" ? undefined : end.cost.usd ?? undefined
+  end?.cost === undefined || end.cost.status === "unknown" ? undefined : (end.cost.usd ?? undefined)
 
 /** Seconds from the request to the first piece of the answer. */
 export const measureFirstChunk = ({ end, startedAt }: Attempt): number | undefined =>
@@ -122,8 +127,17 @@ interface SpanEnding {
   readonly interrupted: boolean | undefined
 }
 
-const describeAttempt = (attempt: Attempt, tree: Pick<Tree, "sent">, { captureContent }: Options, { errorType, interrupted }: SpanEnding) => {
-  const { end, run, start: { apiRequestId, parameters, rewritten, route, step, task } } = attempt
+const describeAttempt = (
+  attempt: Attempt,
+  tree: Pick<Tree, "sent">,
+  { captureContent }: Options,
+  { errorType, interrupted }: SpanEnding
+) => {
+  const {
+    end,
+    run,
+    start: { apiRequestId, parameters, rewritten, route, step, task }
+  } = attempt
   const usage = end?.usage
   const input = captureContent ? Content.makeInputAttributes(tree.sent(attempt), rewritten) : withoutInput
   const address = getServerAttributes(route.baseUrl)
@@ -132,16 +146,23 @@ const describeAttempt = (attempt: Attempt, tree: Pick<Tree, "sent">, { captureCo
     "gen_ai.conversation.id": run.sessionId,
     "gen_ai.input.messages": input["gen_ai.input.messages"],
     "gen_ai.operation.name": "chat",
-    "gen_ai.output.messages": captureContent && end !== undefined && end.answer.length > 0
-      ? Content.toJsonText([Content.makeAnswerMessage(end.answer, end.finishReason === undefined ? "error" : ApiPayload.formatFinishReason(end.finishReason))])
-      : undefined,
+    "gen_ai.output.messages":
+      captureContent && end !== undefined && end.answer.length > 0
+        ? Content.toJsonText([
+            Content.makeAnswerMessage(
+              end.answer,
+              end.finishReason === undefined ? "error" : ApiPayload.formatFinishReason(end.finishReason)
+            )
+          ])
+        : undefined,
     "gen_ai.provider.name": toProviderName(route.provider),
     "gen_ai.request.max_tokens": readMaxTokens(parameters),
     "gen_ai.request.model": route.model,
     "gen_ai.request.stream": parameters["stream"],
     "gen_ai.request.temperature": parameters["temperature"],
     "gen_ai.request.top_p": parameters["top_p"],
-    "gen_ai.response.finish_reasons": end?.finishReason === undefined ? undefined : [ApiPayload.formatFinishReason(end.finishReason)],
+    "gen_ai.response.finish_reasons":
+      end?.finishReason === undefined ? undefined : [ApiPayload.formatFinishReason(end.finishReason)],
     "gen_ai.response.id": end?.responseId,
     "gen_ai.response.model": end?.model,
     "gen_ai.response.time_to_first_chunk": measureFirstChunk(attempt),
@@ -225,7 +246,9 @@ const describeApproval = ({ call, event }: Approval, { captureContent }: Options
 })
 
 const joinMessageText = (content: Prompt.Message["content"]): string =>
-  typeof content === "string" ? content : content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+  typeof content === "string"
+    ? content
+    : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** The user's words that a run begins with. */
 export const readPrompt = ({ messages }: Run): string => {
@@ -246,7 +269,9 @@ const sumAttempts = (run: Run, count: (attempt: Attempt) => number | undefined):
 
 /** Cost of a run; undefined where a call of it has no known price. */
 const sumCost = (run: Run): number | undefined =>
-  listAttempts(run).some((attempt) => attempt.end?.usage !== undefined && getDollars(attempt) === undefined) ? undefined : sumAttempts(run, getDollars)
+  listAttempts(run).some((attempt) => attempt.end?.usage !== undefined && getDollars(attempt) === undefined)
+    ? undefined
+    : sumAttempts(run, getDollars)
 
 const describeTotals = (run: Run) => ({
   "gen_ai.usage.input_tokens": sumAttempts(run, ({ end }) => end?.usage && Usage.countPromptTokens(end.usage)),
@@ -270,10 +295,13 @@ const describeRun = (run: Run, { agentName, captureContent }: Options) => {
     "hermes.completed": end?.exit === "text_response",
     "hermes.interrupted": interrupted,
     ...describeTotals(run),
-    "gen_ai.input.messages": captureContent ? Content.toJsonText([Content.makePlainMessage("user", readPrompt(run))]) : undefined,
-    "gen_ai.output.messages": captureContent && end?.text !== undefined
-      ? Content.toJsonText([{ ...Content.makePlainMessage("assistant", end.text), finish_reason: "stop" }])
-      : undefined
+    "gen_ai.input.messages": captureContent
+      ? Content.toJsonText([Content.makePlainMessage("user", readPrompt(run))])
+      : undefined,
+    "gen_ai.output.messages":
+      captureContent && end?.text !== undefined
+        ? Content.toJsonText([{ ...Content.makePlainMessage("assistant", end.text), finish_reason: "stop" }])
+        : undefined
   }
 }
 
@@ -290,14 +318,22 @@ const describeChild = (child: Child, options: Options) => {
     "hermes.child.role": start.role,
     "hermes.child.status": end?.status ?? "interrupted",
     "hermes.parent.conversation.id": parent.sessionId,
-    "gen_ai.input.messages": captureContent ? Content.toJsonText([Content.makePlainMessage("user", start.goal)]) : undefined,
-    "gen_ai.output.messages": captureContent && end?.summary !== undefined
-      ? Content.toJsonText([{ ...Content.makePlainMessage("assistant", end.summary), finish_reason: "stop" }])
-      : undefined
+    "gen_ai.input.messages": captureContent
+      ? Content.toJsonText([Content.makePlainMessage("user", start.goal)])
+      : undefined,
+    "gen_ai.output.messages":
+      captureContent && end?.summary !== undefined
+        ? Content.toJsonText([{ ...Content.makePlainMessage("assistant", end.summary), finish_reason: "stop" }])
+        : undefined
   }
 }
 
-const collectFacts = (node: Node, tree: Pick<Tree, "sent">, options: Options, ending: SpanEnding): Record<string, unknown> => {
+const collectFacts = (
+  node: Node,
+  tree: Pick<Tree, "sent">,
+  options: Options,
+  ending: SpanEnding
+): Record<string, unknown> => {
   const { errorType, interrupted } = ending
   const outcome = { "error.type": errorType, "hermes.interrupted": interrupted }
   switch (node.kind) {
@@ -341,37 +377,67 @@ export const formatSpanName = (node: Node, agentName: string): string => {
   }
 }
 
-const buildAttributes = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.SparseAttributes => {
-  const attributes = normalizeInPlace(collectFacts(node, tree, options, {
-    errorType: outcome._tag === "Failed" ? outcome.failure.type : undefined,
-    interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
-  }))
+const buildAttributes = (
+  node: Node,
+  outcome: RunSpans.Outcome,
+  tree: Pick<Tree, "sent">,
+  options: Options
+): RunSpans.SparseAttributes => {
+  const attributes = normalizeInPlace(
+    collectFacts(node, tree, options, {
+      errorType: outcome._tag === "Failed" ? outcome.failure.type : undefined,
+      interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
+    })
+  )
   if (options.duplicate !== true) return attributes
-  const old = Object.entries(earlier).flatMap(([name, before]) => attributes[name] === undefined ? [] : [[before, attributes[name]] as const])
+  const old = Object.entries(earlier).flatMap(([name, before]) =>
+    attributes[name] === undefined ? [] : [[before, attributes[name]] as const]
+  )
   return toSortedAttributes({ ...attributes, ...Object.fromEntries(old) })
 }
 
 /** Attributes of a span that is over. */
-export const toAttributes = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes =>
-  toSortedAttributes(buildAttributes(node, outcome, tree, options))
+export const toAttributes = (
+  node: Node,
+  outcome: RunSpans.Outcome,
+  tree: Pick<Tree, "sent">,
+  options: Options
+): RunSpans.Attributes => toSortedAttributes(buildAttributes(node, outcome, tree, options))
 
-const toSpanEvent = ({ at, event }: { readonly at: number; readonly event: RecordEvent.RecordEvent }, captureContent: boolean): RunSpans.Event => {
+const toSpanEvent = (
+  { at, event }: { readonly at: number; readonly event: RecordEvent.RecordEvent },
+  captureContent: boolean
+): RunSpans.Event => {
   const { _tag, ...facts } = event
   const name = `hermes.${_tag.replace(/(?!^)[A-Z]/gu, "_$&").toLowerCase()}`
-  const flat = event._tag === "RouteChanged"
-    ? { from: `${event.from.provider}/${event.from.model}`, to: `${event.to.provider}/${event.to.model}`, reason: event.reason }
-    : event._tag === "Notice"
-    ? { level: event.level, message: captureContent ? redactOptional(event.message) : undefined }
-    : facts
-  return { name, at, attributes: toSortedAttributes(Object.fromEntries(Object.entries(flat).map(([key, value]) => [`${name}.${key}`, value]))) }
+  const flat =
+    event._tag === "RouteChanged"
+      ? {
+          from: `${event.from.provider}/${event.from.model}`,
+          to: `${event.to.provider}/${event.to.model}`,
+          reason: event.reason
+        }
+      : event._tag === "Notice"
+        ? { level: event.level, message: captureContent ? redactOptional(event.message) : undefined }
+        : facts
+  return {
+    name,
+    at,
+    attributes: toSortedAttributes(
+      Object.fromEntries(Object.entries(flat).map(([key, value]) => [`${name}.${key}`, value]))
+    )
+  }
 }
 
 /** Events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
 export const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
-  const run = node.kind === "step" || node.kind === "run" ? RunSpans.findRun(node) : node.kind === "child" ? node.run : undefined
+  const run =
+    node.kind === "step" || node.kind === "run" ? RunSpans.findRun(node) : node.kind === "child" ? node.run : undefined
   if (run === undefined) return []
   const step = node.kind === "step" ? node.number : 0
-  return run.asides.filter((aside) => aside.step === step && aside.at <= (run.endedAt ?? aside.at)).map((aside) => toSpanEvent(aside, captureContent))
+  return run.asides
+    .filter((aside) => aside.step === step && aside.at <= (run.endedAt ?? aside.at))
+    .map((aside) => toSpanEvent(aside, captureContent))
 }
 
 /** The view of an exporter; `trace` says where runs belong. */

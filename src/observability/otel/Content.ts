@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * Text, reasoning, calls and results are whole; a request repeats a bounded part of the conversation. Of a picture or another file the media type and the size are there, and not
- * its bytes. A request that middleware rewrote is read from its wire form, in all protocols.
+ * Text, reasoning, calls and results are whole; a request repeats a bounded part of the conversation. Of a picture or
+ * another file the media type and the size are there, and not its bytes. A request that middleware rewrote is read from
+ * its wire form, in all protocols.
  *
  * Source: OpenTelemetry, "GenAI input messages", "GenAI output messages".
  */
@@ -34,12 +35,12 @@ const unbounded = { nodes: Number.POSITIVE_INFINITY }
 export const toJsonText = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"
 
 // `Array.isArray` does not narrow a readonly list.
-const toList = (value: Schema.Json | undefined): ReadonlyArray<Schema.Json> => Array.isArray(value) ? value : []
+const toList = (value: Schema.Json | undefined): ReadonlyArray<Schema.Json> => (Array.isArray(value) ? value : [])
 
 const toObject = (value: Schema.Json | undefined): Fields | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value)
-    // JSON that is neither a primitive, null nor a list is an object.
-    ? value as Fields
+    ? // JSON that is neither a primitive, null nor a list is an object.
+      (value as Fields)
     : undefined
 
 const makeTextPart = (content: Schema.Json): Part => ({ type: "text", content })
@@ -49,10 +50,14 @@ const makeCallPart = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Pa
   id,
   name,
   // A parsed text is JSON.
-  arguments: typeof args === "string" ? Option.getOrElse(Json.parse(args), () => args) as Schema.Json : args
+  arguments: typeof args === "string" ? (Option.getOrElse(Json.parse(args), () => args) as Schema.Json) : args
 })
 
-const makeResponsePart = (id: Schema.Json, response: Schema.Json): Part => ({ type: "tool_call_response", id, response })
+const makeResponsePart = (id: Schema.Json, response: Schema.Json): Part => ({
+  type: "tool_call_response",
+  id,
+  response
+})
 
 const isText = ({ type }: Fields): boolean => type === undefined || String(type).endsWith("text")
 
@@ -86,14 +91,21 @@ const readToolCalls = (value: Schema.Json | undefined): ReadonlyArray<Part> =>
 const readWireParts = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
   content === undefined || content === null || content === ""
     ? []
-    : Array.isArray(content) ? toList(content).map(readWirePart) : [readWirePart(content)]
+    : Array.isArray(content)
+      ? toList(content).map(readWirePart)
+      : [readWirePart(content)]
 
 const readWireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
   const message = toObject(value)
   if (message === undefined) return [{ role: "user", parts: readWireParts(value) }]
   // The items of the Responses API.
   if (message["type"] === "function_call") {
-    return [{ role: "assistant", parts: [makeCallPart(message["call_id"] ?? "", message["name"] ?? "", message["arguments"] ?? {})] }]
+    return [
+      {
+        role: "assistant",
+        parts: [makeCallPart(message["call_id"] ?? "", message["name"] ?? "", message["arguments"] ?? {})]
+      }
+    ]
   }
   if (message["type"] === "function_call_output") {
     return [{ role: "tool", parts: [makeResponsePart(message["call_id"] ?? "", message["output"] ?? "")] }]
@@ -136,7 +148,14 @@ const toParts = (part: AnyPart): ReadonlyArray<Part> => {
     case "reasoning":
       return part.text === "" ? [] : [{ type: "reasoning", content: part.text }]
     case "file":
-      return [{ type: "file", modality: part.mediaType.split("/")[0] ?? "", mime_type: part.mediaType, ...describeFileSize(part.data) }]
+      return [
+        {
+          type: "file",
+          modality: part.mediaType.split("/")[0] ?? "",
+          mime_type: part.mediaType,
+          ...describeFileSize(part.data)
+        }
+      ]
     case "tool-call":
       // Arguments were parsed from JSON.
       return [makeCallPart(part.id, part.name, part.params as Schema.Json)]
@@ -151,7 +170,7 @@ const toParts = (part: AnyPart): ReadonlyArray<Part> => {
 const toJson = (value: unknown): Schema.Json => {
   const said: string | undefined = typeof value === "string" ? undefined : JSON.stringify(value)
   // Text that was written as JSON is read as JSON.
-  return typeof value === "string" ? value : said === undefined ? null : JSON.parse(said) as Schema.Json
+  return typeof value === "string" ? value : said === undefined ? null : (JSON.parse(said) as Schema.Json)
 }
 
 /** A message of the record in the form of the conventions. */
@@ -218,8 +237,9 @@ const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): Re
 }
 
 /**
- * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
- * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
+ * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as
+ * fit into {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a
+ * compaction. Every message is whole in the span of the first attempt that was sent it.
  */
 export const makeInputAttributes = (sent: SentMessages, rewritten: unknown): Input => {
   if (rewritten !== undefined) {
@@ -236,7 +256,11 @@ export const makeInputAttributes = (sent: SentMessages, rewritten: unknown): Inp
   const before = sent.fresh.map(getMessageText).filter((part) => !shown.has(part))
   const omitted = first - before.length
   return {
-    "gen_ai.input.messages": new JoinedText("[", before.length === 0 ? last : makeParts([...before, ...last.list()]), "]"),
+    "gen_ai.input.messages": new JoinedText(
+      "[",
+      before.length === 0 ? last : makeParts([...before, ...last.list()]),
+      "]"
+    ),
     ...(omitted === 0 ? {} : { "hermes.input.omitted_messages": omitted }),
     ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", makeParts(system), "]") })
   }
@@ -266,4 +290,7 @@ export const makeAnswerMessage = (parts: ReadonlyArray<AnswerPart>, finishReason
 }
 
 /** A message that is all text. */
-export const makePlainMessage = (role: "user" | "assistant", content: string): Message => ({ role, parts: content === "" ? [] : [makeTextPart(content)] })
+export const makePlainMessage = (role: "user" | "assistant", content: string): Message => ({
+  role,
+  parts: content === "" ? [] : [makeTextPart(content)]
+})

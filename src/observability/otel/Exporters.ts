@@ -73,20 +73,34 @@ const [metricMillis, logMillis] = [10_000, 1000]
 const maxLogRecords = 1000
 
 /** Exports what is counted. */
-const exportMetrics = Effect.fnUntraced(function*(target: Export, temporality: Settings["temporality"], resource: Resource, options: Transport.Options) {
+const exportMetrics = Effect.fnUntraced(function* (
+  target: Export,
+  temporality: Settings["temporality"],
+  resource: Resource,
+  options: Transport.Options
+) {
   const clock = yield* Clock.Clock
   const points = MetricPoints.make(temporality ?? "cumulative", clock.currentTimeMillisUnsafe())
   const body = MetricEncoding.make(target.encoding, resource)
-  const pace = { ...target, intervalMillis: target.exportIntervalMillis ?? metricMillis, shutdownMillis: target.shutdownMillis ?? shutdownMillis }
-  yield* ExportQueue.exportPeriodically(pace, yield* Transport.makeClient(options), () => {
-    const { sent, snapshot } = points.take(clock.currentTimeMillisUnsafe())
-    return { body: body(snapshot), sent: Effect.sync(sent) }
-  }, () => undefined)
+  const pace = {
+    ...target,
+    intervalMillis: target.exportIntervalMillis ?? metricMillis,
+    shutdownMillis: target.shutdownMillis ?? shutdownMillis
+  }
+  yield* ExportQueue.exportPeriodically(
+    pace,
+    yield* Transport.makeClient(options),
+    () => {
+      const { sent, snapshot } = points.take(clock.currentTimeMillisUnsafe())
+      return { body: body(snapshot), sent: Effect.sync(sent) }
+    },
+    () => undefined
+  )
   return points
 })
 
 /** Exports what a logger is given. */
-const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resource, options: Transport.Options) {
+const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resource, options: Transport.Options) {
   const clock = yield* Clock.Clock
   const pace = {
     ...target,
@@ -95,7 +109,11 @@ const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resourc
     shutdownMillis: target.shutdownMillis ?? shutdownMillis
   }
   const client = yield* Transport.makeClient(options)
-  const push = yield* ExportQueue.make(pace, target.encoding === "json" ? LogEncoding.makeJsonEncoding(resource) : LogEncoding.makeProtobufEncoding(resource), client)
+  const push = yield* ExportQueue.make(
+    pace,
+    target.encoding === "json" ? LogEncoding.makeJsonEncoding(resource) : LogEncoding.makeProtobufEncoding(resource),
+    client
+  )
   return Logger.make((said) => push(LogEncoding.toLogRecord(said, clock.currentTimeMillisUnsafe())))
 })
 
@@ -103,18 +121,41 @@ const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resourc
 const shutdownMillis = 3000
 
 /** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
-export const make = ({ exports: { LOGS, METRICS, TRACES }, temporality, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
-  Effect.gen(function*() {
+export const make = ({
+  exports: { LOGS, METRICS, TRACES },
+  temporality,
+  variables
+}: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
+  Effect.gen(function* () {
     const resource = buildResource(variables)
     const told = new Set<string>()
-    // Closing in parallel: signals that still wait are sent side by side, so that a collector which is down is waited for once.
+    // Closing in parallel: signals that still wait are sent side by side, so that a collector which is down is waited
+    // for once.
     const scope = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
-    const provideIn = <A, B>(target: A | undefined, build: (target: A) => Effect.Effect<B, never, Scope.Scope>): Effect.Effect<B | undefined> =>
-      target === undefined ? Effect.undefined : Effect.flatMap(Scope.fork(scope), (own) => Scope.provide(build(target), own))
-    const makeTransportOptions = ({ timeoutMillis }: Export): Transport.Options => ({ timeoutMillis, told, warning: formatWarning })
+    const provideIn = <A, B>(
+      target: A | undefined,
+      build: (target: A) => Effect.Effect<B, never, Scope.Scope>
+    ): Effect.Effect<B | undefined> =>
+      target === undefined
+        ? Effect.undefined
+        : Effect.flatMap(Scope.fork(scope), (own) => Scope.provide(build(target), own))
+    const makeTransportOptions = ({ timeoutMillis }: Export): Transport.Options => ({
+      timeoutMillis,
+      told,
+      warning: formatWarning
+    })
     const send = yield* provideIn(TRACES, (target) =>
-      SpanExport.make({ ...target, resource, schemaUrl, shutdownMillis: target.shutdownMillis ?? target.timeoutMillis, transport: makeTransportOptions(target) }))
+      SpanExport.make({
+        ...target,
+        resource,
+        schemaUrl,
+        shutdownMillis: target.shutdownMillis ?? target.timeoutMillis,
+        transport: makeTransportOptions(target)
+      })
+    )
     const logger = yield* provideIn(LOGS, (target) => exportLogs(target, resource, makeTransportOptions(target)))
-    const metrics = yield* provideIn(METRICS, (target) => exportMetrics(target, temporality, resource, makeTransportOptions(target)))
+    const metrics = yield* provideIn(METRICS, (target) =>
+      exportMetrics(target, temporality, resource, makeTransportOptions(target))
+    )
     return { send, metrics, loggers: logger && new Set([logger]) }
   })

@@ -1,6 +1,7 @@
 /**
- * Metrics of spans that are over: tokens, durations, the time until an answer begins, errors and money, under the names of the
- * GenAI semantic conventions where they have one. They are Effect's own metrics, so an application's exporter exports them.
+ * Metrics of spans that are over: tokens, durations, the time until an answer begins, errors and money, under the names
+ * of the GenAI semantic conventions where they have one. They are Effect's own metrics, so an application's exporter
+ * exports them.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
  */
@@ -16,14 +17,27 @@ const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.
 const runSeconds = Array.from({ length: 13 }, (_, power) => Math.round(2 ** power) / 10)
 const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power)
 
-const makeDuration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({ name, description, unit: "s", boundaries })
+const makeDuration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({
+  name,
+  description,
+  unit: "s",
+  boundaries
+})
 
 /** Tokens of model calls; `gen_ai.token.type` tells those that went in from those that came out. */
-const tokenUsage: Instrument = { name: "gen_ai.client.token.usage", description: "Tokens of a model call", unit: "{token}", boundaries: tokens }
+const tokenUsage: Instrument = {
+  name: "gen_ai.client.token.usage",
+  description: "Tokens of a model call",
+  unit: "{token}",
+  boundaries: tokens
+}
 /** Of single attempts. */
 const modelDuration = makeDuration("gen_ai.client.operation.duration", "Time that a request to a model took")
 /** Of answers that stream. */
-const timeToFirstChunk = makeDuration("gen_ai.client.operation.time_to_first_chunk", "Time until an answer that streams begins")
+const timeToFirstChunk = makeDuration(
+  "gen_ai.client.operation.time_to_first_chunk",
+  "Time until an answer that streams begins"
+)
 /** Of tool calls, with what they waited for. */
 const toolDuration = makeDuration("gen_ai.execute_tool.duration", "Time that a tool call took")
 /** Of requests to MCP servers. */
@@ -35,19 +49,30 @@ const mcpDuration = makeDuration(
 /** Of runs, and of children. */
 const runDuration = makeDuration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
 /** Failed model calls, tool calls and runs; `error.type` names the failure. */
-const errors: Instrument = { name: "hermes.errors", description: "Model calls, tool calls and runs that failed", unit: "{error}" }
+const errors: Instrument = {
+  name: "hermes.errors",
+  description: "Model calls, tool calls and runs that failed",
+  unit: "{error}"
+}
 /** In US dollars, by the list of prices. */
 const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
 
 /** Leaves out labels that say nothing. */
 const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
-  Object.fromEntries(Object.entries(labels).flatMap(([name, value]) => value === undefined || value === "" ? [] : [[name, String(value)]]))
+  Object.fromEntries(
+    Object.entries(labels).flatMap(([name, value]) =>
+      value === undefined || value === "" ? [] : [[name, String(value)]]
+    )
+  )
 
 /** Labels of a span's own metrics; failures have `error.type` beside them. */
 const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
   switch (node.kind) {
     case "attempt": {
-      const { end, start: { route } } = node
+      const {
+        end,
+        start: { route }
+      } = node
       return dropEmptyLabels({
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": toProviderName(route.provider),
@@ -59,7 +84,7 @@ const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" 
     case "call":
       return { "gen_ai.agent.name": agentName, "gen_ai.tool.name": node.name, "gen_ai.tool.type": "function" }
     default: {
-      const run = node.kind === "child" ? node.run ?? node.parent : node
+      const run = node.kind === "child" ? (node.run ?? node.parent) : node
       return dropEmptyLabels({
         "gen_ai.agent.name": agentName,
         "gen_ai.provider.name": getRunProvider(run),
@@ -70,7 +95,8 @@ const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" 
 }
 
 /** Name of the operation of a span, for counts and log records that are of all operations. */
-const getOperationName = ({ kind }: Node): string => kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
+const getOperationName = ({ kind }: Node): string =>
+  kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
 
 /** Attributes of the log record about a span. */
 export const makeLabels = (node: Node, agentName: string): Labels =>
@@ -95,11 +121,14 @@ const getLabels = (key: string, make: () => Labels): Labels => {
 /** Facts that the labels of a span follow from. */
 const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
   if (node.kind === "attempt") {
-    const { end, start: { route } } = node
+    const {
+      end,
+      start: { route }
+    } = node
     return ["attempt", route.provider, route.model, end?.model, route.baseUrl]
   }
   if (node.kind === "call") return ["call", agentName, node.name]
-  const run = node.kind === "child" ? node.run ?? node.parent : node.kind === "run" ? node : undefined
+  const run = node.kind === "child" ? (node.run ?? node.parent) : node.kind === "run" ? node : undefined
   return ["run", agentName, run && getRunProvider(run), run?.start?.model]
 }
 
@@ -107,13 +136,21 @@ const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | u
 export type MetricRecorder = (instrument: Instrument, labels: Labels, value: number) => void
 
 /** Counts a span that is over. */
-export const recordSpan = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, record: MetricRecorder): void => {
+export const recordSpan = (
+  { endedAt, node, outcome, startedAt }: Span,
+  agentName: string,
+  record: MetricRecorder
+): void => {
   if (node.kind === "step" || node.kind === "approval") return
   const key = listLabelFacts(node, agentName).join("\n")
   const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
   const recordValue = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
     if (value === undefined) return
-    record(instrument, getLabels([key, ...Object.values(more)].join("\n"), () => ({ ...makeOwnLabels(node, agentName), ...more })), value)
+    record(
+      instrument,
+      getLabels([key, ...Object.values(more)].join("\n"), () => ({ ...makeOwnLabels(node, agentName), ...more })),
+      value
+    )
   }
   const failed: Labels = failure === undefined ? {} : { "error.type": failure }
   const recordAnswer = (attempt: Attempt): void => {
@@ -123,7 +160,11 @@ export const recordSpan = ({ endedAt, node, outcome, startedAt }: Span, agentNam
     if (outcome._tag === "Done") recordValue(timeToFirstChunk, measureFirstChunk(attempt))
     recordValue(cost, getDollars(attempt) || undefined)
   }
-  recordValue(node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration, (endedAt - startedAt) / 1000, failed)
+  recordValue(
+    node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration,
+    (endedAt - startedAt) / 1000,
+    failed
+  )
   if (node.kind === "attempt") recordAnswer(node)
   if (node.kind === "call" && node.mcp !== undefined) {
     const { address, method, port, protocol, target } = node.mcp.event
@@ -152,9 +193,10 @@ const getMetric = (instrument: Instrument): EffectMetric => {
   const before = metrics.get(instrument)
   if (before !== undefined) return before
   const { boundaries, description, name, unit } = instrument
-  const made: EffectMetric = boundaries === undefined
-    ? Metric.counter(name, { description, attributes: { unit }, incremental: true })
-    : Metric.histogram(name, { description, boundaries, attributes: { unit } })
+  const made: EffectMetric =
+    boundaries === undefined
+      ? Metric.counter(name, { description, attributes: { unit }, incremental: true })
+      : Metric.histogram(name, { description, boundaries, attributes: { unit } })
   metrics.set(instrument, made)
   return made
 }

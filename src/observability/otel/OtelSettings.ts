@@ -63,7 +63,9 @@ export interface Settings {
   readonly exports: { readonly [S in Signal]?: Export }
   /** Target and pace of the traces. */
   readonly traces: Target
-  /** Changes of metrics since the last export, or sums since the beginning; the exporter's own choice when undefined. */
+  /**
+   * Changes of metrics since the last export, or sums since the beginning; the exporter's own choice when undefined.
+   */
   readonly temporality: "cumulative" | "delta" | undefined
   readonly captureContent: boolean
   /** Characters of a value of an attribute; undefined for no limit. */
@@ -90,9 +92,15 @@ const encodings: Readonly<Record<string, Export["encoding"]>> = { "http/protobuf
 
 /** Headers as the variables write them: pairs with URL-encoded values. */
 const parseHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
-  const pairs = text.split(",").map((pair) => pair.trim()).filter((pair) => pair !== "").map((pair) => /^([^=\s]+)\s*=\s*(.*)$/u.exec(pair))
+  const pairs = text
+    .split(",")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== "")
+    .map((pair) => /^([^=\s]+)\s*=\s*(.*)$/u.exec(pair))
   try {
-    return pairs.includes(null) ? undefined : Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")]))
+    return pairs.includes(null)
+      ? undefined
+      : Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")]))
   } catch {
     // A value that is not URL-encoded.
     return undefined
@@ -124,7 +132,12 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
     return undefined
   }
   /** A variable of the exporter: that of the signal, else the general one, if it can be read. */
-  const readExporterVariable = <A>(signal: Signal, name: string, read: (text: string) => A | undefined, form: string): A | undefined => {
+  const readExporterVariable = <A>(
+    signal: Signal,
+    name: string,
+    read: (text: string) => A | undefined,
+    form: string
+  ): A | undefined => {
     for (const variable of [`OTEL_EXPORTER_OTLP_${signal}_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
       const text = getVariable(variable)
       if (text === undefined) continue
@@ -142,15 +155,22 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   }
   const isExported = (signal: Signal): boolean => {
     const name = `OTEL_${signal}_EXPORTER`
-    const names = (getVariable(name) ?? "otlp").toLowerCase().split(",").map((one) => one.trim())
+    const names = (getVariable(name) ?? "otlp")
+      .toLowerCase()
+      .split(",")
+      .map((one) => one.trim())
     const strange = names.find((one) => one !== "otlp" && one !== "none")
     if (strange !== undefined) warn(name, "otlp or none")
     return names.includes("otlp")
   }
 
   const variables: Record<string, string> = {}
-  for (const [name, value] of Object.entries(given)) if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
-  if (getVariable("OTEL_SERVICE_NAME") === undefined && !/(?:^|,)\s*service\.name\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+  for (const [name, value] of Object.entries(given))
+    if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
+  if (
+    getVariable("OTEL_SERVICE_NAME") === undefined &&
+    !/(?:^|,)\s*service\.name\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")
+  ) {
     variables["OTEL_SERVICE_NAME"] = "hermes"
   }
   const exported: Array<Signal> = []
@@ -169,15 +189,25 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   if (general !== undefined && !isAddress) warn("OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
   if (!isAddress) variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
 
-  if (getVariable("OTEL_SERVICE_VERSION") === undefined && !/(?:^|,)\s*service\.version\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+  if (
+    getVariable("OTEL_SERVICE_VERSION") === undefined &&
+    !/(?:^|,)\s*service\.version\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")
+  ) {
     variables["OTEL_SERVICE_VERSION"] = scope.version
   }
   const buildTarget = (signal: Signal): Target => {
     const [delay, size] = paces[signal]
     return {
-      url: variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? appendSignalPath(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
+      url:
+        variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ??
+        appendSignalPath(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
       headers: readExporterVariable(signal, "HEADERS", parseHeaders, "key=value pairs, separated by commas") ?? {},
-      compression: readExporterVariable<"gzip" | "none">(signal, "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
+      compression: readExporterVariable<"gzip" | "none">(
+        signal,
+        "COMPRESSION",
+        (text) => (text === "gzip" || text === "none" ? text : undefined),
+        "gzip or none"
+      ),
       exportIntervalMillis: readNaturalNumber(delay),
       maxBatchSize: size === undefined ? undefined : readNaturalNumber(size)
     }
@@ -185,33 +215,47 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   const traces = buildTarget("TRACES")
   const exports: { [S in Signal]?: Export } = {}
   for (const signal of exported) {
-    const millis = readExporterVariable(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds")
+    const millis = readExporterVariable(
+      signal,
+      "TIMEOUT",
+      (text) => (/^\d+$/u.test(text) ? Number(text) : undefined),
+      "a number of milliseconds"
+    )
     exports[signal] = {
       ...(signal === "TRACES" ? traces : buildTarget(signal)),
-      encoding: readExporterVariable(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
+      encoding:
+        readExporterVariable(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
       timeoutMillis: millis ?? 10_000,
       shutdownMillis: millis ?? readNaturalNumber(paces[signal][2])
     }
   }
   const preference = getVariable("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")?.toLowerCase()
-  const temporality = preference === "delta" || preference === "cumulative"
-    ? preference
-    : preference === undefined ? undefined : warn("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta or cumulative")
+  const temporality =
+    preference === "delta" || preference === "cumulative"
+      ? preference
+      : preference === undefined
+        ? undefined
+        : warn("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta or cumulative")
 
-  const conventions = (getVariable("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "").split(",").map((one) => one.trim()).filter((one) => one.startsWith("gen_ai"))
+  const conventions = (getVariable("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "")
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one.startsWith("gen_ai"))
   if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup")) {
     warn("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental or gen_ai/dup")
   }
 
   const wanted = getVariable("OTEL_TRACES_SAMPLER")
-  const sampler = Sampler.names.find((name) => name === wanted) ??
+  const sampler =
+    Sampler.names.find((name) => name === wanted) ??
     (wanted === undefined ? undefined : warn("OTEL_TRACES_SAMPLER", `one of ${Sampler.names.join(", ")}`))
   const rate = Number(getVariable("OTEL_TRACES_SAMPLER_ARG") ?? 1)
   const isRate = rate >= 0 && rate <= 1
   if (!isRate) warn("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1")
 
   const filter = getVariable("OTEL_METRICS_EXEMPLAR_FILTER")
-  const exemplars = exemplarFilters.find((name) => name === filter) ??
+  const exemplars =
+    exemplarFilters.find((name) => name === filter) ??
     (filter === undefined ? undefined : warn("OTEL_METRICS_EXEMPLAR_FILTER", `one of ${exemplarFilters.join(", ")}`))
 
   const content = getVariable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
@@ -221,7 +265,9 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
       traces,
       temporality,
       duplicateNames: conventions.includes("gen_ai/dup"),
-      maxValueChars: readNaturalNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ?? readNaturalNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
+      maxValueChars:
+        readNaturalNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ??
+        readNaturalNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
       captureContent: content === "true" || content === "span_only" || content === "span_and_event",
       exemplars: exemplars ?? "trace_based",
       sampler: Sampler.fromName(sampler ?? "parentbased_always_on", isRate ? rate : 1),

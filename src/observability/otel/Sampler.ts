@@ -1,6 +1,6 @@
 /**
- * Selects the runs to trace, by `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. Pure. Everything inside of a run follows
- * the decision on the run.
+ * Selects the runs to trace, by `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. Pure. Everything inside of a run
+ * follows the decision on the run.
  *
  * Source: OpenTelemetry, "General SDK Configuration".
  */
@@ -13,7 +13,12 @@ export interface Sampler {
 
 /** Names of samplers. */
 export const names = [
-  "always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio"
 ] as const
 
 /** One of {@link names}. */
@@ -22,9 +27,15 @@ export type Name = (typeof names)[number]
 /** A trace is taken or not by its id, so that all who see it decide alike. */
 const toFraction = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
 
-const makeRatioSampler = (rate: number): Sampler => (_, traceId) => toFraction(traceId) < rate
+const makeRatioSampler =
+  (rate: number): Sampler =>
+  (_, traceId) =>
+    toFraction(traceId) < rate
 
-const makeParentBased = (root: Sampler): Sampler => (parent, traceId) => parent?.sampled ?? root(undefined, traceId)
+const makeParentBased =
+  (root: Sampler): Sampler =>
+  (parent, traceId) =>
+    parent?.sampled ?? root(undefined, traceId)
 
 /** The sampler of a name; `rate` counts for those by ratio. */
 export const fromName = (name: Name, rate: number): Sampler => {

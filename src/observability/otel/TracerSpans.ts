@@ -1,7 +1,7 @@
 /**
- * Puts spans of runs into the tracer of the fiber that a run is in, or into a given one. The ids are the tracer's, so the span
- * of a call that is under way is made when the call begins, with the run and the step that it is in; attributes and the end come
- * with the record.
+ * Puts spans of runs into the tracer of the fiber that a run is in, or into a given one. The ids are the tracer's, so
+ * the span of a call that is under way is made when the call begins, with the run and the step that it is in;
+ * attributes and the end come with the record.
  */
 import * as Context from "effect/Context"
 import * as Exit from "effect/Exit"
@@ -42,9 +42,15 @@ export interface TracerSpans {
   /** Services of the fiber of a run. */
   readonly contextOf: (turnId: string) => Context.Context<never> | undefined
   /** The place of an attempt; `step` is undefined for a side task. */
-  readonly attempt: (begun: BegunCall, ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }) => Tracer.AnySpan | undefined
+  readonly attempt: (
+    begun: BegunCall,
+    ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }
+  ) => Tracer.AnySpan | undefined
   /** The place of a tool call. */
-  readonly call: (begun: BegunCall, ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }) => Tracer.AnySpan | undefined
+  readonly call: (
+    begun: BegunCall,
+    ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }
+  ) => Tracer.AnySpan | undefined
   /** Ends spans that the record never told of, as interrupted. */
   readonly close: (at: number) => void
 }
@@ -84,7 +90,11 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     // The default tracer keeps nothing.
     return found === Tracer.nativeTracer ? undefined : found
   }
-  const beginSpan = ({ kind, name, spanId, startedAt, traceId }: WantedSpan, context: Context.Context<never> | undefined, below: Tracer.AnySpan | undefined): Tracer.Span | undefined => {
+  const beginSpan = (
+    { kind, name, spanId, startedAt, traceId }: WantedSpan,
+    context: Context.Context<never> | undefined,
+    below: Tracer.AnySpan | undefined
+  ): Tracer.Span | undefined => {
     const known = open.get(spanId)
     const found = selectTracer(context)
     if (known !== undefined || found === undefined) return known
@@ -102,12 +112,14 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     open.set(spanId, span)
     return span
   }
-  const findSpan = (spanId: string | undefined): Tracer.AnySpan | undefined => spanId === undefined ? undefined : open.get(spanId) ?? recent.get(spanId)
+  const findSpan = (spanId: string | undefined): Tracer.AnySpan | undefined =>
+    spanId === undefined ? undefined : (open.get(spanId) ?? recent.get(spanId))
 
   /** The call that the fiber is in. */
   const findCall = ({ context }: BegunCall) => {
     let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
-    while (at !== undefined && !places.has(at.spanId)) at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
+    while (at !== undefined && !places.has(at.spanId))
+      at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
     return at === undefined ? undefined : places.get(at.spanId)
   }
   /** The call of the same run that the fiber is in. */
@@ -119,21 +131,33 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   const getRunSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const { context, isChild, sessionId, startedAt, turnId } = begun
     const spanId = isChild ? RunSpans.makeChildSpanId(sessionId) : RunSpans.makeRunSpanId(turnId)
-    const wanted = { name: `invoke_agent ${agentName}`, kind: "internal", spanId, startedAt, traceId: RunSpans.makeTraceId(turnId) } as const
+    const wanted = {
+      name: `invoke_agent ${agentName}`,
+      kind: "internal",
+      spanId,
+      startedAt,
+      traceId: RunSpans.makeTraceId(turnId)
+    } as const
     return findSpan(spanId) ?? beginSpan(wanted, context, isChild ? findSpan(findCall(begun)?.spanId) : undefined)
   }
-  /** Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments. */
+  /**
+   * Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments.
+   */
   const toPlace = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
     span === undefined
       ? undefined
       : Tracer.externalSpan({
-        traceId: span.traceId,
-        spanId: span.spanId,
-        sampled: span.sampled,
-        annotations: Context.make(TraceContext.TraceState, TraceContext.findTraceState(span))
-      })
+          traceId: span.traceId,
+          spanId: span.spanId,
+          sampled: span.sampled,
+          annotations: Context.make(TraceContext.TraceState, TraceContext.findTraceState(span))
+        })
 
-  const beginInnerSpan = (begun: BegunCall, wanted: Omit<WantedSpan, "startedAt" | "traceId">, below: Tracer.AnySpan | undefined): Tracer.Span | undefined =>
+  const beginInnerSpan = (
+    begun: BegunCall,
+    wanted: Omit<WantedSpan, "startedAt" | "traceId">,
+    below: Tracer.AnySpan | undefined
+  ): Tracer.Span | undefined =>
     below === undefined
       ? undefined
       : beginSpan({ ...wanted, startedAt: begun.startedAt, traceId: below.traceId }, begun.context, below)
@@ -146,8 +170,17 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
       const run = getRunSpan(begun)
       const id = step === undefined ? undefined : RunSpans.makeStepSpanId(begun.turnId, step)
       if (id !== undefined) steps.set(begun.turnId, id)
-      const below = id === undefined ? findEnclosingSpan(begun) ?? run : beginInnerSpan(begun, { name: `step ${step}`, kind: "internal", spanId: id }, run)
-      return toPlace(beginInnerSpan(begun, { name: `chat ${model}`, kind: "client", spanId: RunSpans.makeAttemptSpanId(apiRequestId) }, below))
+      const below =
+        id === undefined
+          ? (findEnclosingSpan(begun) ?? run)
+          : beginInnerSpan(begun, { name: `step ${step}`, kind: "internal", spanId: id }, run)
+      return toPlace(
+        beginInnerSpan(
+          begun,
+          { name: `chat ${model}`, kind: "client", spanId: RunSpans.makeAttemptSpanId(apiRequestId) },
+          below
+        )
+      )
     },
     call: (begun, { apiRequestId, callId, name }) => {
       const below = findEnclosingSpan(begun) ?? findSpan(steps.get(begun.turnId)) ?? getRunSpan(begun)
@@ -163,7 +196,8 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     sink: {
       open: (head) => {
         const run = RunSpans.findRun(head.node)
-        const context = fibers.get(run.turnId) ?? (run.child === undefined ? undefined : fibers.get(run.child.parent.turnId))
+        const context =
+          fibers.get(run.turnId) ?? (run.child === undefined ? undefined : fibers.get(run.child.parent.turnId))
         const below = findSpan(head.parentSpanId)
         if (below !== undefined || head.node.kind === "run") beginSpan(head, context, below)
       },
@@ -171,7 +205,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
         const { attributes, endedAt, events, node, outcome, spanId } = span
         const live = open.get(spanId)
         if (node.kind === "run" || (node.kind === "child" && node.run !== undefined)) {
-          const { turnId } = node.kind === "run" ? node : node.run ?? node.parent
+          const { turnId } = node.kind === "run" ? node : (node.run ?? node.parent)
           fibers.delete(turnId)
           steps.delete(turnId)
         }

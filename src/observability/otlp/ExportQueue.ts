@@ -1,11 +1,12 @@
 /**
- * Exports a signal of OTLP in requests: of a queue of encoded items, or of what is counted by then. What waits is sent at intervals, and when
- * the scope ends.
+ * Exports a signal of OTLP in requests: of a queue of encoded items, or of what is counted by then. What waits is sent
+ * at intervals, and when the scope ends.
  *
  * **Details**
  *
- * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestBytes}, because collectors refuse larger
- * requests and a span of a model call holds whole texts. After a request that failed for good nothing is taken for a minute.
+ * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestBytes}, because collectors
+ * refuse larger requests and a span of a model call holds whole texts. After a request that failed for good nothing is
+ * taken for a minute.
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
  */
@@ -52,7 +53,7 @@ export const exportPeriodically = (
   next: () => Next | undefined,
   dropped: () => void
 ): Effect.Effect<Exports, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const fork = Effect.runForkWith(yield* Effect.context<never>())
     const underWay = new Set<Fiber.Fiber<void>>()
@@ -74,13 +75,17 @@ export const exportPeriodically = (
       underWay.add(fiber)
       fiber.addObserver(() => underWay.delete(fiber))
     }
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(
-      Effect.sleep(Duration.millis(intervalMillis)),
-      Effect.suspend(() => {
-        flush()
-        return Fiber.awaitAll(underWay)
-      })
-    )))
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.andThen(
+          Effect.sleep(Duration.millis(intervalMillis)),
+          Effect.suspend(() => {
+            flush()
+            return Fiber.awaitAll(underWay)
+          })
+        )
+      )
+    )
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         flush()
@@ -103,7 +108,7 @@ export const make = <Item>(
   { add, body }: Encoding<Item>,
   send: Send
 ): Effect.Effect<(item: Item) => void, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { maxBatchSize, onSent } = options
     const waiting = GrowingBytes.make()
     let count = 0
@@ -111,12 +116,17 @@ export const make = <Item>(
       waiting.clear()
       count = 0
     }
-    const { flush, isOff } = yield* exportPeriodically(options, send, () => {
-      if (count === 0) return undefined
-      const next = { body: body(waiting.slice(0, waiting.length())), sent: onSent?.(count) ?? Effect.void }
-      dropWaiting()
-      return next
-    }, dropWaiting)
+    const { flush, isOff } = yield* exportPeriodically(
+      options,
+      send,
+      () => {
+        if (count === 0) return undefined
+        const next = { body: body(waiting.slice(0, waiting.length())), sent: onSent?.(count) ?? Effect.void }
+        dropWaiting()
+        return next
+      },
+      dropWaiting
+    )
     return (item) => {
       if (isOff()) return
       const end = waiting.length()

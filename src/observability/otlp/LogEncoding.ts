@@ -27,14 +27,27 @@ export interface LogRecord {
   readonly span: { readonly traceId: string; readonly spanId: string } | undefined
 }
 
-const severities: Readonly<Record<LogLevel.LogLevel, number>> = { All: 0, Trace: 1, Debug: 5, Info: 9, Warn: 13, Error: 17, Fatal: 21, None: 0 }
+const severities: Readonly<Record<LogLevel.LogLevel, number>> = {
+  All: 0,
+  Trace: 1,
+  Debug: 5,
+  Info: 9,
+  Warn: 13,
+  Error: 17,
+  Fatal: 21,
+  None: 0
+}
 
 const formatRedacted = (value: unknown): string => redactText(typeof value === "string" ? value : format(value))
 
-const toAttributeValue = (value: unknown): Value => typeof value === "number" || typeof value === "boolean" ? value : formatRedacted(value)
+const toAttributeValue = (value: unknown): Value =>
+  typeof value === "number" || typeof value === "boolean" ? value : formatRedacted(value)
 
 /** Record of what a logger is given, observed at a time. */
-export const toLogRecord = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>, observedAt: number): LogRecord => {
+export const toLogRecord = (
+  { cause, date, fiber, logLevel, message }: Logger.Options<unknown>,
+  observedAt: number
+): LogRecord => {
   const facts: Record<string, unknown> = { ...fiber.getRef(References.CurrentLogAnnotations) }
   const errors = Cause.prettyErrors(cause, { includeCauseInStack: true })
   const [error] = errors
@@ -49,7 +62,11 @@ export const toLogRecord = ({ cause, date, fiber, logLevel, message }: Logger.Op
     observedAt,
     level: logLevel,
     text: (Array.isArray(message) ? message : [message]).map(formatRedacted).join(" "),
-    attributes: Object.fromEntries(Object.keys(facts).toSorted().map((name) => [name, toAttributeValue(facts[name])])),
+    attributes: Object.fromEntries(
+      Object.keys(facts)
+        .toSorted()
+        .map((name) => [name, toAttributeValue(facts[name])])
+    ),
     span: span && { traceId: span.traceId.padStart(32, "0"), spanId: span.spanId }
   }
 }
@@ -74,10 +91,15 @@ const writeRecord = ({ at, attributes, level, observedAt, span, text }: LogRecor
   Protobuf.writeTime(1, toNanos(at))
 }
 
-const form: SignalEncoding.Form<LogRecord> = { names: ["resourceLogs", "scopeLogs", "logRecords"], text: encodeRecordJson, write: writeRecord }
+const form: SignalEncoding.Form<LogRecord> = {
+  names: ["resourceLogs", "scopeLogs", "logRecords"],
+  text: encodeRecordJson,
+  write: writeRecord
+}
 
 /** Log records as JSON. */
 export const makeJsonEncoding = (resource: Resource) => SignalEncoding.makeJsonEncoding(form, resource, undefined)
 
 /** Log records as protobuf. */
-export const makeProtobufEncoding = (resource: Resource) => SignalEncoding.makeProtobufEncoding(form, resource, undefined)
+export const makeProtobufEncoding = (resource: Resource) =>
+  SignalEncoding.makeProtobufEncoding(form, resource, undefined)

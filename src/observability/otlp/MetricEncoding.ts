@@ -27,12 +27,15 @@ const toAttributes = (labels: Labels): Attributes => {
 }
 
 /** A number of JSON, which has none for NaN and the infinities. */
-const encodeDouble = (value: number): string => Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`
+const encodeDouble = (value: number): string => (Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`)
 
 const encodeExemplar = ({ at, spanId, traceId, value }: Exemplar): string =>
   `{"timeUnixNano":"${toNanos(at)}","asDouble":${encodeDouble(value)},"spanId":"${spanId}","traceId":"${traceId}","filteredAttributes":[]}`
 
-const encodePoint = ({ instrument: { boundaries }, from, to }: TimedMetric, { buckets, count, exemplars, labels, range, sum }: Point): string =>
+const encodePoint = (
+  { instrument: { boundaries }, from, to }: TimedMetric,
+  { buckets, count, exemplars, labels, range, sum }: Point
+): string =>
   `{"attributes":[${encodeAttributes(toAttributes(labels))}],"startTimeUnixNano":"${toNanos(from)}","timeUnixNano":"${toNanos(to)}",` +
   (boundaries === undefined
     ? `"asDouble":${encodeDouble(sum)}`
@@ -41,9 +44,14 @@ const encodePoint = ({ instrument: { boundaries }, from, to }: TimedMetric, { bu
   `${exemplars.length === 0 ? "" : `,"exemplars":[${exemplars.map(encodeExemplar).join(",")}]`}}`
 
 const encodeMetric = (metric: TimedMetric): string => {
-  const { instrument: { boundaries, description, name, unit }, points, temporality } = metric
-  const data = `{"aggregationTemporality":${temporalities[temporality]},` +
-    `${boundaries === undefined ? "\"isMonotonic\":true," : ""}"dataPoints":[${points.map((point) => encodePoint(metric, point)).join(",")}]}`
+  const {
+    instrument: { boundaries, description, name, unit },
+    points,
+    temporality
+  } = metric
+  const data =
+    `{"aggregationTemporality":${temporalities[temporality]},` +
+    `${boundaries === undefined ? '"isMonotonic":true,' : ""}"dataPoints":[${points.map((point) => encodePoint(metric, point)).join(",")}]}`
   return `{"name":${JSON.stringify(name)},"description":${JSON.stringify(description)},"unit":${JSON.stringify(unit)},"${boundaries === undefined ? "sum" : "histogram"}":${data}}`
 }
 
@@ -66,7 +74,10 @@ const writeNumberPoint = ({ from, to }: TimedMetric, { exemplars, labels, sum }:
   Protobuf.writeTime(2, toNanos(from))
 }
 
-const writeHistogramPoint = ({ from, instrument: { boundaries = [] }, to }: TimedMetric, { buckets, count, exemplars, labels, range, sum }: Point): void => {
+const writeHistogramPoint = (
+  { from, instrument: { boundaries = [] }, to }: TimedMetric,
+  { buckets, count, exemplars, labels, range, sum }: Point
+): void => {
   if (range !== undefined) {
     Protobuf.writeDouble(12, range.max)
     Protobuf.writeDouble(11, range.min)
@@ -82,7 +93,11 @@ const writeHistogramPoint = ({ from, instrument: { boundaries = [] }, to }: Time
 }
 
 const writeMetric = (metric: TimedMetric): void => {
-  const { instrument: { boundaries, description, name, unit }, points, temporality } = metric
+  const {
+    instrument: { boundaries, description, name, unit },
+    points,
+    temporality
+  } = metric
   Protobuf.writeMessage(boundaries === undefined ? 7 : 9, () => {
     if (boundaries === undefined) Protobuf.writeNumber(3, 1)
     Protobuf.writeNumber(2, temporalities[temporality])
@@ -94,10 +109,24 @@ const writeMetric = (metric: TimedMetric): void => {
   Protobuf.writeDelimited(1, Protobuf.writeText, name)
 }
 
-const form: SignalEncoding.Form<TimedMetric> = { names: ["resourceMetrics", "scopeMetrics", "metrics"], text: encodeMetric, write: writeMetric }
+const form: SignalEncoding.Form<TimedMetric> = {
+  names: ["resourceMetrics", "scopeMetrics", "metrics"],
+  text: encodeMetric,
+  write: writeMetric
+}
 
 /** Makes a function that writes snapshots. */
-export const make = (encoding: "json" | "protobuf", resource: Resource): (snapshot: Snapshot) => SignalEncoding.Body => {
-  const items = encoding === "json" ? SignalEncoding.makeJsonEncoding(form, resource, undefined) : SignalEncoding.makeProtobufEncoding(form, resource, undefined)
-  return ({ metrics, ...time }) => SignalEncoding.encodeBody(items, metrics.map((metric) => ({ ...metric, ...time })))
+export const make = (
+  encoding: "json" | "protobuf",
+  resource: Resource
+): ((snapshot: Snapshot) => SignalEncoding.Body) => {
+  const items =
+    encoding === "json"
+      ? SignalEncoding.makeJsonEncoding(form, resource, undefined)
+      : SignalEncoding.makeProtobufEncoding(form, resource, undefined)
+  return ({ metrics, ...time }) =>
+    SignalEncoding.encodeBody(
+      items,
+      metrics.map((metric) => ({ ...metric, ...time }))
+    )
 }

@@ -1,11 +1,11 @@
 /**
- * Counters and histograms by their labels, with exemplars: for each bucket of a histogram and each counter the last value that a span
- * gave, with the span, so that a number leads to a trace.
+ * Counters and histograms by their labels, with exemplars: for each bucket of a histogram and each counter the last
+ * value that a span gave, with the span, so that a number leads to a trace.
  *
  * **Details**
  *
- * A snapshot takes the exemplars, and what is `delta` counts from the last snapshot that was sent. The smallest and the largest value are
- * those of all values, so a later `delta` has none.
+ * A snapshot takes the exemplars, and what is `delta` counts from the last snapshot that was sent. The smallest and the
+ * largest value are those of all values, so a later `delta` has none.
  *
  * Source: OpenTelemetry, "Metrics SDK" and "Metrics Data Model".
  */
@@ -64,7 +64,12 @@ export interface Snapshot {
 
 /** Metrics that are counted. */
 export interface MetricPoints {
-  readonly record: (instrument: Instrument, labels: Labels, value: number, exemplar: Omit<Exemplar, "value"> | undefined) => void
+  readonly record: (
+    instrument: Instrument,
+    labels: Labels,
+    value: number,
+    exemplar: Omit<Exemplar, "value"> | undefined
+  ) => void
   /** Metrics at a time; `sent` is called once they have been sent. */
   readonly take: (at: number) => { readonly snapshot: Snapshot; readonly sent: () => void }
 }
@@ -92,7 +97,8 @@ const findBucket = (boundaries: ReadonlyArray<number>, value: number): number =>
   return boundaries.length
 }
 
-const serializeLabels = (labels: Labels): string => JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => a < b ? -1 : 1))
+const serializeLabels = (labels: Labels): string =>
+  JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 
 const copySums = ({ buckets, count, sum }: LabelCounter): Sums => ({ count, sum, buckets: buckets.slice() })
 
@@ -102,13 +108,21 @@ export const make = (temporality: Snapshot["temporality"], since: number): Metri
   let from = since
 
   const getCounter = (instrument: Instrument, labels: Labels): LabelCounter => {
-    const known: InstrumentCounters = all.get(instrument.name) ?? { instrument, byText: new Map(), byLabels: new WeakMap() }
+    const known: InstrumentCounters = all.get(instrument.name) ?? {
+      instrument,
+      byText: new Map(),
+      byLabels: new WeakMap()
+    }
     all.set(instrument.name, known)
     const before = known.byLabels.get(labels)
     if (before !== undefined) return before
     const text = serializeLabels(labels)
     const counted = known.byText.get(text) ?? {
-      labels, count: 0, sum: 0, min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY,
+      labels,
+      count: 0,
+      sum: 0,
+      min: Number.POSITIVE_INFINITY,
+      max: Number.NEGATIVE_INFINITY,
       buckets: Array.from(instrument.boundaries === undefined ? [] : [...instrument.boundaries, 0], () => 0),
       exemplars: new Map(),
       sent: undefined
@@ -120,9 +134,18 @@ export const make = (temporality: Snapshot["temporality"], since: number): Metri
   const takePoint = (counted: LabelCounter): Point => {
     const { buckets, count, exemplars, labels, max, min, sent, sum } = counted
     counted.exemplars = new Map()
-    const shown = Array.from(exemplars).toSorted(([a], [b]) => a - b).map(([, exemplar]) => exemplar)
+    const shown = Array.from(exemplars)
+      .toSorted(([a], [b]) => a - b)
+      .map(([, exemplar]) => exemplar)
     return temporality === "delta" && sent !== undefined
-      ? { labels, count: count - sent.count, sum: sum - sent.sum, buckets: buckets.map((one, index) => one - (sent.buckets[index] ?? 0)), range: undefined, exemplars: shown }
+      ? {
+          labels,
+          count: count - sent.count,
+          sum: sum - sent.sum,
+          buckets: buckets.map((one, index) => one - (sent.buckets[index] ?? 0)),
+          range: undefined,
+          exemplars: shown
+        }
       : { labels, ...copySums(counted), range: { min, max }, exemplars: shown }
   }
 
@@ -138,7 +161,10 @@ export const make = (temporality: Snapshot["temporality"], since: number): Metri
       if (exemplar !== undefined) counted.exemplars.set(bucket, { ...exemplar, value })
     },
     take: (at) => {
-      const points = Array.from(all.values(), ({ byText, instrument }) => ({ instrument, counted: Array.from(byText.values()) }))
+      const points = Array.from(all.values(), ({ byText, instrument }) => ({
+        instrument,
+        counted: Array.from(byText.values())
+      }))
       const metrics = points.map(({ counted, instrument }) => ({ instrument, points: counted.map(takePoint) }))
       const sums = points.flatMap(({ counted }) => counted.map((one) => [one, copySums(one)] as const))
       return {

@@ -1,6 +1,6 @@
 /**
- * Writes protobuf from its end to its beginning: the length of a message, which stands before it, is known then, and no text is
- * copied from one message into the next. Fields of a message are written in the opposite order.
+ * Writes protobuf from its end to its beginning: the length of a message, which stands before it, is known then, and no
+ * text is copied from one message into the next. Fields of a message are written in the opposite order.
  *
  * Source: Protocol Buffers, "Encoding".
  */
@@ -100,7 +100,8 @@ const toHexDigit = (code: number): number => (code & 15) + (code > 64 ? 9 : 0)
 /** Bytes of hexadecimal digits. */
 export const writeHexBytes = (hex: string): void => {
   claimBytes(hex.length / 2)
-  for (let index = 0; index < hex.length; index += 2) buffer[at + index / 2] = toHexDigit(hex.charCodeAt(index)) * 16 + toHexDigit(hex.charCodeAt(index + 1))
+  for (let index = 0; index < hex.length; index += 2)
+    buffer[at + index / 2] = toHexDigit(hex.charCodeAt(index)) * 16 + toHexDigit(hex.charCodeAt(index + 1))
 }
 
 /** A field that is an integer. */

@@ -44,8 +44,10 @@ const writeAnyValue = (value: AnyValue): void => {
   else if (boolValue !== undefined && boolValue !== null) Protobuf.writeNumber(2, boolValue ? 1 : 0)
   else if (intValue !== undefined && intValue !== null) writeInteger(intValue)
   else if (doubleValue !== undefined && doubleValue !== null) Protobuf.writeDouble(4, doubleValue)
-  else if (arrayValue !== undefined) writeDelimited(5, (values) => writeRepeated(1, values, writeAnyValue), arrayValue.values)
-  else if (kvlistValue !== undefined) writeDelimited(6, (values) => writeRepeated(1, values, writeKeyValue), kvlistValue.values)
+  else if (arrayValue !== undefined)
+    writeDelimited(5, (values) => writeRepeated(1, values, writeAnyValue), arrayValue.values)
+  else if (kvlistValue !== undefined)
+    writeDelimited(6, (values) => writeRepeated(1, values, writeKeyValue), kvlistValue.values)
   else if (bytesValue !== undefined) writeDelimited(7, Protobuf.writeBytes, bytesValue)
 }
 
@@ -113,7 +115,8 @@ const writeResourceSpans = ({ resource, schemaUrl, scopeSpans: scopes }: Resourc
 }
 
 /** Bytes of a request of spans. */
-export const encodeTraces = (data: TraceData): Uint8Array<ArrayBuffer> => Protobuf.collectBytes(() => writeRepeated(1, data.resourceSpans, writeResourceSpans))
+export const encodeTraces = (data: TraceData): Uint8Array<ArrayBuffer> =>
+  Protobuf.collectBytes(() => writeRepeated(1, data.resourceSpans, writeResourceSpans))
 
 /** The serialisation as Effect's exporters take it. */
 export const layer: Layer.Layer<OtlpSerialization> = Layer.effect(

@@ -1,6 +1,6 @@
 /**
- * Parts that the requests of all signals of OTLP have, in both encodings: attributes, and the resource and scope around spans, metrics
- * and log records. Each of these is encoded by itself; a request puts encoded ones together.
+ * Parts that the requests of all signals of OTLP have, in both encodings: attributes, and the resource and scope around
+ * spans, metrics and log records. Each of these is encoded by itself; a request puts encoded ones together.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
@@ -50,7 +50,7 @@ const int64Bound = 2 ** 63
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
 /** Makes a function of attribute names that keeps its results; the conventions have few names. */
-const memoizeByName = <A>(make: (name: string) => A): (name: string) => A => {
+const memoizeByName = <A>(make: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
   return (name) => {
     const before = known.get(name)
@@ -66,7 +66,7 @@ const maxNames = 1024
 
 const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-const getPartJson = (part: TextPart): string => part.json ??= escapeJson(part.text)
+const getPartJson = (part: TextPart): string => (part.json ??= escapeJson(part.text))
 
 const encodeJoinedText = ({ before, parts: { list }, after }: JoinedText): string => {
   const parts = list()
@@ -85,11 +85,14 @@ const encodeValue = (value: Value): string => {
     case "boolean":
       return `{"boolValue":${value}}`
     case "number":
-      if (isInteger(value)) return `{"intValue":${Number.isSafeInteger(value) ? JSON.stringify(value) : `"${BigInt(value)}"`}}`
+      if (isInteger(value))
+        return `{"intValue":${Number.isSafeInteger(value) ? JSON.stringify(value) : `"${BigInt(value)}"`}}`
       // JSON has no number for NaN and the infinities.
       return `{"doubleValue":${Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`}}`
     default:
-      return value instanceof JoinedText ? encodeJoinedText(value) : `{"arrayValue":{"values":[${value.map(encodeValue).join(",")}]}}`
+      return value instanceof JoinedText
+        ? encodeJoinedText(value)
+        : `{"arrayValue":{"values":[${value.map(encodeValue).join(",")}]}}`
   }
 }
 
@@ -97,16 +100,24 @@ const encodeValue = (value: Value): string => {
 const maxKept = 64
 
 /** Tests for a value that is equal to another one of which the encoding is kept. */
-const isKept = (value: Value): boolean => typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
+const isKept = (value: Value): boolean =>
+  typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
 
-/** Beginning of an attribute, and the whole of it with the value that was written last: most spans of a run have the same one. */
+/**
+ * Beginning of an attribute, and the whole of it with the value that was written last: most spans of a run have the
+ * same one.
+ */
 interface LastText {
   readonly begin: string
   value: Value | undefined
   text: string
 }
 
-const lastTextOf = memoizeByName((name): LastText => ({ begin: `{"key":${JSON.stringify(name)},"value":`, value: undefined, text: "" }))
+const lastTextOf = memoizeByName((name): LastText => ({
+  begin: `{"key":${JSON.stringify(name)},"value":`,
+  value: undefined,
+  text: ""
+}))
 
 const encodeAttribute = (name: string, value: Value): string => {
   const last = lastTextOf(name)
@@ -140,11 +151,13 @@ const writeAnyValue = (value: Value): void => {
     case "number":
       return isInteger(value) ? Protobuf.writeNumber(3, value) : Protobuf.writeDouble(4, value)
     default:
-      return value instanceof JoinedText ? Protobuf.writeDelimited(1, writeJoinedText, value) : Protobuf.writeDelimited(5, writeValues, value)
+      return value instanceof JoinedText
+        ? Protobuf.writeDelimited(1, writeJoinedText, value)
+        : Protobuf.writeDelimited(5, writeValues, value)
   }
 }
 
-const getPartBytes = (part: TextPart): Uint8Array => part.bytes ??= encoder.encode(part.text)
+const getPartBytes = (part: TextPart): Uint8Array => (part.bytes ??= encoder.encode(part.text))
 
 const writeJoinedText = ({ after, before, parts }: JoinedText): void => {
   Protobuf.writeText(after)
@@ -183,7 +196,11 @@ interface LastBytes {
   bytes: Uint8Array | undefined
 }
 
-const lastBytesOf = memoizeByName((key): LastBytes => ({ key: encodeKeyField(key), value: undefined, bytes: undefined }))
+const lastBytesOf = memoizeByName((key): LastBytes => ({
+  key: encodeKeyField(key),
+  value: undefined,
+  bytes: undefined
+}))
 
 const writeAttribute = (name: string, value: Value): void => {
   const last = lastBytesOf(name)
@@ -225,13 +242,23 @@ export const makeResource = (attributes: Readonly<Record<string, string>>): Reso
 
 /** Names and values of a resource. */
 const readResourceAttributes = ({ attributes }: Resource): Attributes =>
-  Object.fromEntries(attributes.map(({ key, value }) =>
-    [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const))
+  Object.fromEntries(
+    attributes.map(
+      ({ key, value }) =>
+        [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const
+    )
+  )
 
 /** Items as JSON. */
-export const makeJsonEncoding = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
+export const makeJsonEncoding = <Item>(
+  { names: [resources, scopes, items], text }: Form<Item>,
+  resource: Resource,
+  schemaUrl: string | undefined
+): Encoding<Item> => {
   const schema = schemaUrl === undefined ? {} : { schemaUrl }
-  const whole = JSON.stringify({ [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }] })
+  const whole = JSON.stringify({
+    [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }]
+  })
   const end = "]}]}]}"
   const [before, after] = [encoder.encode(whole.slice(0, -end.length)), encoder.encode(end)]
   return {
@@ -253,7 +280,11 @@ export const makeJsonEncoding = <Item>({ names: [resources, scopes, items], text
 }
 
 /** Items as protobuf; an encoded one is a field of its list. */
-export const makeProtobufEncoding = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
+export const makeProtobufEncoding = <Item>(
+  { write }: Form<Item>,
+  resource: Resource,
+  schemaUrl: string | undefined
+): Encoding<Item> => {
   const writeSchemaUrl = (): void => {
     if (schemaUrl !== undefined) Protobuf.writeDelimited(3, Protobuf.writeText, schemaUrl)
   }

@@ -30,12 +30,14 @@ const encodeEvent = ({ at, attributes, name }: Event): string =>
 const encodeSpan = (span: Span): string => {
   const { end, start } = computeTimes(span)
   const { attributes, events, kind, name, parentSpanId, spanId, traceId, traceState } = span
-  return `{"traceId":"${traceId}","spanId":"${spanId}",` +
+  return (
+    `{"traceId":"${traceId}","spanId":"${spanId}",` +
     (traceState === undefined ? "" : `"traceState":${JSON.stringify(traceState)},`) +
     (parentSpanId === undefined ? "" : `"parentSpanId":"${parentSpanId}",`) +
     `"name":${JSON.stringify(name)},"kind":${kinds[kind]},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}",` +
     `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0,"events":[${events.map(encodeEvent).join(",")}],"droppedEventsCount":0,` +
     `"status":${JSON.stringify(toStatus(span))},"links":[],"droppedLinksCount":0}`
+  )
 }
 
 /** The JSON form of a span as a value. */
@@ -62,15 +64,22 @@ const writeSpan = (span: Span): void => {
   Protobuf.writeNumber(6, kinds[span.kind])
   Protobuf.writeDelimited(5, Protobuf.writeText, span.name)
   if (span.parentSpanId !== undefined) Protobuf.writeDelimited(4, Protobuf.writeHexBytes, span.parentSpanId)
-  if (span.traceState !== undefined && span.traceState !== "") Protobuf.writeDelimited(3, Protobuf.writeText, span.traceState)
+  if (span.traceState !== undefined && span.traceState !== "")
+    Protobuf.writeDelimited(3, Protobuf.writeText, span.traceState)
   Protobuf.writeDelimited(2, Protobuf.writeHexBytes, span.spanId)
   Protobuf.writeDelimited(1, Protobuf.writeHexBytes, span.traceId)
 }
 
-const form: SignalEncoding.Form<Span> = { names: ["resourceSpans", "scopeSpans", "spans"], text: encodeSpan, write: writeSpan }
+const form: SignalEncoding.Form<Span> = {
+  names: ["resourceSpans", "scopeSpans", "spans"],
+  text: encodeSpan,
+  write: writeSpan
+}
 
 /** Spans as JSON. */
-export const createJsonEncoding = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
+export const createJsonEncoding = (resource: Resource, schemaUrl: string | undefined) =>
+  SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
 
 /** Spans as protobuf. */
-export const createProtobufEncoding = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)
+export const createProtobufEncoding = (resource: Resource, schemaUrl: string | undefined) =>
+  SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)

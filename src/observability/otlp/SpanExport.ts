@@ -1,6 +1,6 @@
 /**
- * Sends spans of runs over OTLP, with the ids and times of the record, under a scope and a schema of their own. Spans of runs that are not
- * sampled are left out.
+ * Sends spans of runs over OTLP, with the ids and times of the record, under a scope and a schema of their own. Spans
+ * of runs that are not sampled are left out.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -25,11 +25,14 @@ export interface Options extends Transport.Target {
 
 /** A way to hand in spans, for as long as the scope lives. */
 export const make = (options: Options): Effect.Effect<(span: Span) => void, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { encoding, exportIntervalMillis = 5000, maxBatchSize = 1000, resource, schemaUrl } = options
     const client = yield* Transport.makeClient(options.transport)
     const pace = { ...options, intervalMillis: exportIntervalMillis, maxBatchSize }
-    const items = encoding === "json" ? SpanEncoding.createJsonEncoding(resource, schemaUrl) : SpanEncoding.createProtobufEncoding(resource, schemaUrl)
+    const items =
+      encoding === "json"
+        ? SpanEncoding.createJsonEncoding(resource, schemaUrl)
+        : SpanEncoding.createProtobufEncoding(resource, schemaUrl)
     const push = yield* ExportQueue.make(pace, items, client)
     return (span) => {
       if (span.sampled) push(span)

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * At most {@link maxInFlight} requests are under way, each within its time, and {@link maxWaiting} wait for them; a further one
- * fails. What may succeed later is sent again, {@link maxRepeats} times at most, after the time that the collector asks for. The user is told
- * once of each trouble with a collector: at once when it refuses a request or drops some of it, else when three requests in a row failed, or
- * when the last one had failed at the end.
+ * At most {@link maxInFlight} requests are under way, each within its time, and {@link maxWaiting} wait for them; a
+ * further one fails. What may succeed later is sent again, {@link maxRepeats} times at most, after the time that the
+ * collector asks for. The user is told once of each trouble with a collector: at once when it refuses a request or
+ * drops some of it, else when three requests in a row failed, or when the last one had failed at the end.
  *
- * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to another host. All
- * exporters of the process have one, and the next ones its connections.
+ * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to
+ * another host. All exporters of the process have one, and the next ones its connections.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP Response" and "OTLP/HTTP Throttling".
  */
@@ -115,7 +115,10 @@ const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
   if (!(partial instanceof Uint8Array)) return undefined
   const fields = decodeFields(partial)
   const message = fields.get(2)
-  return toPartialTrouble(Number(fields.get(1) ?? 0), message instanceof Uint8Array ? new TextDecoder().decode(message) : "")
+  return toPartialTrouble(
+    Number(fields.get(1) ?? 0),
+    message instanceof Uint8Array ? new TextDecoder().decode(message) : ""
+  )
 }
 
 /** Reads what a collector says it dropped; an answer has the encoding of its request, or is none of OTLP. */
@@ -123,10 +126,13 @@ const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefi
   contentType.includes("json")
     ? readJsonComplaint(new TextDecoder().decode(body))
     : contentType.includes("protobuf")
-    ? readProtobufComplaint(new Uint8Array(body))
-    : undefined
+      ? readProtobufComplaint(new Uint8Array(body))
+      : undefined
 
-/** Milliseconds that connections are kept after the last exporter ended: sessions with a runtime each mostly follow each other. */
+/**
+ * Milliseconds that connections are kept after the last exporter ended: sessions with a runtime each mostly follow each
+ * other.
+ */
 const lingerMillis = 60_000
 
 let shared: { readonly transport: HttpTransport; users: number; closing: NodeJS.Timeout | undefined } | undefined
@@ -134,12 +140,15 @@ let shared: { readonly transport: HttpTransport; users: number; closing: NodeJS.
 /** The transport of all exporters. Neither idle connections nor their time keep the process alive. */
 const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
-    Effect.map(Effect.promise(() => import("../../platform/HttpTransport.ts")), ({ make }) => {
-      shared ??= { transport: make(), users: 0, closing: undefined }
-      shared.users++
-      clearTimeout(shared.closing)
-      return shared
-    }),
+    Effect.map(
+      Effect.promise(() => import("../../platform/HttpTransport.ts")),
+      ({ make }) => {
+        shared ??= { transport: make(), users: 0, closing: undefined }
+        shared.users++
+        clearTimeout(shared.closing)
+        return shared
+      }
+    ),
     (used) =>
       Effect.sync(() => {
         if (--used.users > 0) return
@@ -166,13 +175,18 @@ const compressBody = async ({ content, contentType }: Body): Promise<Body> => {
 /** Milliseconds until a request may be sent again; undefined where it may not. */
 const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number | undefined => {
   if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
-  const asked = retryAfter === null ? Number.NaN : /^\d+$/u.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now
-  return Number.isNaN(asked) ? status === 429 ? 5000 : 1000 : Math.max(0, asked)
+  const asked =
+    retryAfter === null
+      ? Number.NaN
+      : /^\d+$/u.test(retryAfter)
+        ? Number(retryAfter) * 1000
+        : Date.parse(retryAfter) - now
+  return Number.isNaN(asked) ? (status === 429 ? 5000 : 1000) : Math.max(0, asked)
 }
 
 /** A client with the limits of this module. */
 export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fetch = yield* transport
     const clock = yield* Clock.Clock
     const permits = yield* Semaphore.make(maxInFlight)
@@ -190,24 +204,26 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
         failures++
         return isFinal || failures >= failuresInARow ? tell : Effect.void
       })
-    yield* Effect.addFinalizer(() => failures > 0 ? tell : Effect.void)
+    yield* Effect.addFinalizer(() => (failures > 0 ? tell : Effect.void))
 
-    const postBody = ({ headers, url }: Target, { content, contentType }: Body, isCompressed: boolean) => async (signal: AbortSignal): Promise<Answer> => {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: {
-          "user-agent": `OTel-OTLP-Exporter-JavaScript ${scope.name}/${scope.version}`,
-          ...headers,
-          "content-type": contentType,
-          ...(isCompressed ? { "content-encoding": "gzip" } : {})
-        },
-        // A view of bytes of its own; the type of a body excludes shared memory.
-        body: content as Uint8Array<ArrayBuffer>,
-        signal
-      })
-      const complaint = readComplaint(response.headers.get("content-type") ?? "", await response.arrayBuffer())
-      return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
-    }
+    const postBody =
+      ({ headers, url }: Target, { content, contentType }: Body, isCompressed: boolean) =>
+      async (signal: AbortSignal): Promise<Answer> => {
+        const response = await fetch(url, {
+          method: "POST",
+          headers: {
+            "user-agent": `OTel-OTLP-Exporter-JavaScript ${scope.name}/${scope.version}`,
+            ...headers,
+            "content-type": contentType,
+            ...(isCompressed ? { "content-encoding": "gzip" } : {})
+          },
+          // A view of bytes of its own; the type of a body excludes shared memory.
+          body: content as Uint8Array<ArrayBuffer>,
+          signal
+        })
+        const complaint = readComplaint(response.headers.get("content-type") ?? "", await response.arrayBuffer())
+        return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
+      }
     /** Milliseconds until the request is to be sent again, or its outcome. */
     const sendOnce = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
       const place = URL.parse(target.url)?.origin ?? "the collector"
@@ -217,7 +233,10 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
           if (Option.isNone(answered)) return Effect.as(recordTrouble({ _tag: "Late" }, place, false), 1000)
           const { complaint, status } = answered.value
           if (status >= 400) {
-            return Effect.as(recordTrouble({ _tag: "Status", status }, place, status < 500 && status !== 429), computeRepeatDelay(answered.value, clock.currentTimeMillisUnsafe()) ?? false)
+            return Effect.as(
+              recordTrouble({ _tag: "Status", status }, place, status < 500 && status !== 429),
+              computeRepeatDelay(answered.value, clock.currentTimeMillisUnsafe()) ?? false
+            )
           }
           failures = 0
           if (complaint === undefined) return Effect.succeed(true)
@@ -231,16 +250,19 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
       return Effect.suspend(() => {
         if (begun >= maxInFlight + maxWaiting) return Effect.as(recordTrouble({ _tag: "TooMany" }, place, true), false)
         begun++
-        return Effect.ensuring(permits.withPermit(sent), Effect.sync(() => {
-          begun--
-        }))
+        return Effect.ensuring(
+          permits.withPermit(sent),
+          Effect.sync(() => {
+            begun--
+          })
+        )
       })
     }
-    return Effect.fnUntraced(function*(target, given) {
+    return Effect.fnUntraced(function* (target, given) {
       const isCompressed = target.compression === "gzip" && given.content.length >= minCompressedBytes
       // Compressing fails for no input.
       const body = isCompressed ? yield* Effect.promise(() => compressBody(given)) : given
-      for (let repeats = 0;; repeats++) {
+      for (let repeats = 0; ; repeats++) {
         const outcome = yield* sendOnce(target, body, isCompressed)
         if (typeof outcome === "boolean") return outcome
         if (repeats === maxRepeats) return false

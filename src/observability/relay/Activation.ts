@@ -4,14 +4,14 @@
  *
  * **Details**
  *
- * Turning on that fails is one warning; the next time that no session is open it is tried again. Turning off waits until
- * everything is delivered. What the library reports then is a warning, never a failure of a run.
+ * Turning on that fails is one warning; the next time that no session is open it is tried again. Turning off waits
+ * until everything is delivered. What the library reports then is a warning, never a failure of a run.
  *
  * **Gotchas**
  *
  * The library lets a process have one set of components at a time: a second runtime with a configuration of its own is
- * refused by it, and goes on with its own exporters. The user's own `plugins.toml` is no part of it: the library would add
- * to this one what it finds in the configuration directory, so it is given the name of a file that is not there.
+ * refused by it, and goes on with its own exporters. The user's own `plugins.toml` is no part of it: the library would
+ * add to this one what it finds in the configuration directory, so it is given the name of a file that is not there.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
  */
@@ -50,24 +50,29 @@ export const makeWarner = (): ((message: string) => Effect.Effect<void>) => {
 
 /** Warnings of a report, without the one about the file that is not there. */
 const listDiagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
-  toItems(toFields(toFields(report)["config"])[key]).map(toFields)
+  toItems(toFields(toFields(report)["config"])[key])
+    .map(toFields)
     .filter(({ code }) => code !== "plugin.configuration_file_missing")
     .flatMap(({ message }) => toNonEmptyText(message) ?? [])
 
 /** A name for an event injector. */
 const injector = "hermes-effect.status"
 
-/** The library says in its own words how a call ended; consumers of this runtime's streams look for `makeStatusMetadata`. */
+/**
+ * The library says in its own words how a call ended; consumers of this runtime's streams look for
+ * `makeStatusMetadata`.
+ */
 const makeStatusMetadata = (event: unknown): Record<string, string> => {
   const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)
-  if (end !== "end" || (category !== "tool" && category !== "llm") || toFields(metadata)["status"] !== undefined) return {}
+  if (end !== "end" || (category !== "tool" && category !== "llm") || toFields(metadata)["status"] !== undefined)
+    return {}
   const told = toNonEmptyText(toFields(toFields(profile)["tool_result_annotation"])["status"])
   const otel = toFields(metadata)["otel.status_code"]
   return { status: told ?? (otel === "ERROR" ? "error" : "ok") }
 }
 
 /** Of a document, and the file that it was in. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   library: Library.Library,
   file: string,
   document: PluginsToml.Document,
@@ -80,29 +85,39 @@ export const make = Effect.fnUntraced(function*(
   let wasOn = false
   let owner: PluginsToml.Document | undefined
 
-  const setUp = (model: string | undefined) => Effect.tryPromise({
-    try: async (signal) => {
-      const activation = await library.initialize((wasOn ? PluginsToml.makeLaterConfig : PluginsToml.makeFirstConfig)(document, model), nowhere)
-      // Nobody waits for it any more, and nobody else would turn it off.
-      if (signal.aborted) await activation.close()
-      return activation
-    },
-    catch: describeError
-  }).pipe(
-    Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
-    Effect.flatMap((activation) =>
-      Effect.suspend(() => {
-        handle = activation
-        owner = document
-        wasOn = true
-        if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, makeStatusMetadata)
-        return Effect.forEach(listDiagnostics(activation.report, "diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
-      })
-    ),
-    Effect.catch((why) =>
-      tell(`NeMo Relay could not be set up from ${file} (${why}); the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`)
+  const setUp = (model: string | undefined) =>
+    Effect.tryPromise({
+      try: async (signal) => {
+        const activation = await library.initialize(
+          (wasOn ? PluginsToml.makeLaterConfig : PluginsToml.makeFirstConfig)(document, model),
+          nowhere
+        )
+        // Nobody waits for it any more, and nobody else would turn it off.
+        if (signal.aborted) await activation.close()
+        return activation
+      },
+      catch: describeError
+    }).pipe(
+      Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
+      Effect.flatMap((activation) =>
+        Effect.suspend(() => {
+          handle = activation
+          owner = document
+          wasOn = true
+          if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, makeStatusMetadata)
+          return Effect.forEach(
+            listDiagnostics(activation.report, "diagnostics"),
+            (message) => tell(`NeMo Relay: ${message}`),
+            { discard: true }
+          )
+        })
+      ),
+      Effect.catch((why) =>
+        tell(
+          `NeMo Relay could not be set up from ${file} (${why}); the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`
+        )
+      )
     )
-  )
 
   const tearDown = (activation: Library.Activation) =>
     Effect.tryPromise({
@@ -115,21 +130,32 @@ export const make = Effect.fnUntraced(function*(
     }).pipe(
       Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
       Effect.catch((why) => tell(`NeMo Relay did not deliver everything: ${why}`)),
-      Effect.andThen(Effect.suspend(() =>
-        Effect.forEach(listDiagnostics(activation.report, "runtime_diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
-      ))
+      Effect.andThen(
+        Effect.suspend(() =>
+          Effect.forEach(
+            listDiagnostics(activation.report, "runtime_diagnostics"),
+            (message) => tell(`NeMo Relay: ${message}`),
+            { discard: true }
+          )
+        )
+      )
     )
 
   return {
-    active: () => handle === undefined ? undefined : document,
+    active: () => (handle === undefined ? undefined : document),
     owner: () => owner,
-    on: (model) => Effect.suspend(() => {
-      if (handle !== undefined) return Effect.void
-      owner = undefined
-      // A directory that cannot be made is one that the library will complain about.
-      const directories = Effect.forEach(document.directories, (path) => Effect.exit(fs.makeDirectory(path, { recursive: true, mode: 0o700 })), { discard: true })
-      return Effect.andThen(directories, setUp(model))
-    }),
+    on: (model) =>
+      Effect.suspend(() => {
+        if (handle !== undefined) return Effect.void
+        owner = undefined
+        // A directory that cannot be made is one that the library will complain about.
+        const directories = Effect.forEach(
+          document.directories,
+          (path) => Effect.exit(fs.makeDirectory(path, { recursive: true, mode: 0o700 })),
+          { discard: true }
+        )
+        return Effect.andThen(directories, setUp(model))
+      }),
     off: Effect.suspend(() => {
       const activation = handle
       handle = undefined

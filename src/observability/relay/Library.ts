@@ -1,11 +1,12 @@
 /**
- * NeMo Relay's native library, as far as this runtime calls it: loaded only when somebody asks for it, and described here,
- * so that nothing else depends on a package that may not be installed.
+ * NeMo Relay's native library, as far as this runtime calls it: loaded only when somebody asks for it, and described
+ * here, so that nothing else depends on a package that may not be installed.
  *
  * **Gotchas**
  *
- * The library ends the whole process, without an exception, when it is handed a bigint, a cycle or ten thousand levels: what
- * is passed to it is `Schema.Json` that came from `Sanitizer`, nothing else. Arguments are positional; null skips one.
+ * The library ends the whole process, without an exception, when it is handed a bigint, a cycle or ten thousand levels:
+ * what is passed to it is `Schema.Json` that came from `Sanitizer`, nothing else. Arguments are positional; null skips
+ * one.
  *
  * Source: `relay-atof-atif.md` §3.1 and §3.2, `hermes-contract.md` §4.9.
  */
@@ -44,7 +45,8 @@ export interface Activation {
 }
 
 /**
- * Functions of the library. Members are written as methods: handles are opaque here, and only go back to where they came from.
+ * Functions of the library. Members are written as methods: handles are opaque here, and only go back to where they
+ * came from.
  */
 export interface Library {
   createScopeStack(): ScopeStack

@@ -1,7 +1,7 @@
 /**
- * One call that the library executes: it calls back when the call may happen, it is told how the call went, and says what
- * came of it. The call itself runs where it would have run without the library, in the fiber that asked for it: with its
- * services and its asynchronous context, neither of which the library's callbacks have.
+ * One call that the library executes: it calls back when the call may happen, it is told how the call went, and says
+ * what came of it. The call itself runs where it would have run without the library, in the fiber that asked for it:
+ * with its services and its asynchronous context, neither of which the library's callbacks have.
  *
  * **Details**
  *
@@ -17,7 +17,8 @@
  * | fails after the call failed, which it was told as a result | the failure itself |
  * | fails after the call failed, in other words | `Translated` |
  *
- * The library cannot be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
+ * The library cannot be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write
+ * that down.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
  */
@@ -60,13 +61,18 @@ const rejected = "guardrail rejected: "
 
 const classifyEarlyFailure = <A, E>(error: unknown): Outcome<A, E> => {
   const message = describeError(error)
-  return message.startsWith(rejected) ? { _tag: "Refused", reason: message.slice(rejected.length) } : { _tag: "Broken", error }
+  return message.startsWith(rejected)
+    ? { _tag: "Refused", reason: message.slice(rejected.length) }
+    : { _tag: "Broken", error }
 }
 
 /** Executes a call through the library. */
-export const run = <Told, A, E, R>(
-  { execute, isSame, start, told }: Exchange<Told, A, E, R>
-): Effect.Effect<Outcome<A, E>, never, R> =>
+export const run = <Told, A, E, R>({
+  execute,
+  isSame,
+  start,
+  told
+}: Exchange<Told, A, E, R>): Effect.Effect<Outcome<A, E>, never, R> =>
   Effect.suspend(() => {
     let answer: ((how: Told | Error) => void) | undefined
     let isGivenUp = false
@@ -79,19 +85,25 @@ export const run = <Told, A, E, R>(
           if (isGivenUp) return Promise.reject(new Error("interrupted"))
           if (answer !== undefined) return Promise.reject(new Error("a call is executed once"))
           return new Promise<Told>((resolve, reject) => {
-            answer = (how) => how instanceof Error ? reject(how) : resolve(how)
+            answer = (how) => (how instanceof Error ? reject(how) : resolve(how))
             resumeWith({ _tag: "Ask", given })
           })
         })
       } catch (error) {
         ended = Promise.reject(error)
       }
-      ended.then((value) => resumeWith({ _tag: "Done", value }), (error: unknown) => resumeWith({ _tag: "Failed", error }))
+      ended.then(
+        (value) => resumeWith({ _tag: "Done", value }),
+        (error: unknown) => resumeWith({ _tag: "Failed", error })
+      )
     })
 
     /** Waits for the library's own end of the call. */
     const wait = Effect.tryPromise({ try: () => ended, catch: (error) => error }).pipe(
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new Error("NeMo Relay did not end a call")) })
+      Effect.timeoutOrElse({
+        duration: patience,
+        orElse: () => Effect.fail(new Error("NeMo Relay did not end a call"))
+      })
     )
 
     const awaitLibraryEnd = (exit: Exit.Exit<A, E>, how: Told | Error) =>
@@ -109,12 +121,13 @@ export const run = <Told, A, E, R>(
       })
 
     return Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const asked = yield* Effect.onInterrupt(restore(leave), () =>
           Effect.sync(() => {
             isGivenUp = true
             answer?.(new Error("interrupted"))
-          }))
+          })
+        )
         if (asked._tag === "Done") return { _tag: "Given", value: asked.value, own: undefined } as const
         if (asked._tag === "Failed") return classifyEarlyFailure<A, E>(asked.error)
         const exit = yield* Effect.exit(restore(Effect.suspend(() => execute(asked.given))))

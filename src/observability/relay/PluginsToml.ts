@@ -1,19 +1,21 @@
 /**
- * A `plugins.toml`: which of Relay's components it turns on, in the form that the library takes today, whatever form it was
- * written in.
+ * A `plugins.toml`: which of Relay's components it turns on, in the form that the library takes today, whatever form it
+ * was written in.
  *
  * **Details**
  *
- * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) becomes one of version
- *   4, whose `atof` has a list of sinks. One of version 3 or later stays as it is.
+ * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) becomes one of
+ *   version 4, whose `atof` has a list of sinks. One of version 3 or later stays as it is.
  * - Directories are made absolute, and are there before the library looks for them.
  * - `[[dynamic_plugins]]` and `[plugins]` belong to Relay's own programs; they are left out, with a warning.
  *
  * **Gotchas**
  *
- * Of several adaptive components the first one counts. An exporter's table that does not say `enabled` is one that is on.
+ * Of several adaptive components the first one counts. An exporter's table that does not say `enabled` is one that is
+ * on.
  *
- * Source: the NeMo Relay document ("NeMo Relay Component Config"), `relay-atof-atif.md` §3.3, `hermes-contract.md` §4.3.
+ * Source: the NeMo Relay document ("NeMo Relay Component Config"), `relay-atof-atif.md` §3.3, `hermes-contract.md`
+ * §4.3.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -76,10 +78,12 @@ const resolveDirectory = (table: Facts, resolve: (path: string) => string): Fact
 const listSinks = (atof: Facts, version: number): ReadonlyArray<Facts> => {
   const given = toItems(atof["sinks"]).map(toFacts)
   if (given.length > 0 || version > 2) return given
-  const own = Object.fromEntries(["output_directory", "filename", "mode"].flatMap((name) => {
-    const value = atof[name]
-    return value === undefined ? [] : [[name, value]]
-  }))
+  const own = Object.fromEntries(
+    ["output_directory", "filename", "mode"].flatMap((name) => {
+      const value = atof[name]
+      return value === undefined ? [] : [[name, value]]
+    })
+  )
   return [{ type: "file", ...own }]
 }
 
@@ -90,30 +94,36 @@ const upgradeObservability = (config: Facts, resolve: (path: string) => string):
   return {
     ...config,
     version: version < 3 ? current : version,
-    ...(atof === undefined ? {} : {
-      atof: {
-        ...omitKeys(atof, "output_directory", "filename", "mode", "sinks"),
-        enabled: isOn(atof),
-        sinks: listSinks(atof, version).map((sink) => resolveDirectory(sink, resolve))
-      }
-    }),
+    ...(atof === undefined
+      ? {}
+      : {
+          atof: {
+            ...omitKeys(atof, "output_directory", "filename", "mode", "sinks"),
+            enabled: isOn(atof),
+            sinks: listSinks(atof, version).map((sink) => resolveDirectory(sink, resolve))
+          }
+        }),
     ...(atif === undefined ? {} : { atif: { ...resolveDirectory(atif, resolve), enabled: isOn(atif) } })
   }
 }
 
 const listDirectories = (config: Facts): ReadonlyArray<string> =>
-  [...toItems(toFacts(config["atof"])["sinks"]).map(toFacts), toFacts(config["atif"])]
-    .flatMap((table) => toNonEmptyText(table["output_directory"]) ?? [])
+  [...toItems(toFacts(config["atof"])["sinks"]).map(toFacts), toFacts(config["atif"])].flatMap(
+    (table) => toNonEmptyText(table["output_directory"]) ?? []
+  )
 
 /** The document that a parsed file makes; `resolve` makes a path absolute. */
 const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path: string) => string): Document => {
   const whole = toFacts(toJson(parsed))
-  const components = toItems(whole["components"]).map(toFacts).map((component): Facts =>
-    component["kind"] === "observability"
-      ? { ...component, config: upgradeObservability(toFacts(component["config"]), resolve) }
-      : component
-  )
-  const observing = components.filter((component) => component["kind"] === "observability" && isOn(component))
+  const components = toItems(whole["components"])
+    .map(toFacts)
+    .map((component): Facts =>
+      component["kind"] === "observability"
+        ? { ...component, config: upgradeObservability(toFacts(component["config"]), resolve) }
+        : component
+    )
+  const observing = components
+    .filter((component) => component["kind"] === "observability" && isOn(component))
     .map((component) => toFacts(component["config"]))
   const adaptive = components.find((component) => component["kind"] === "adaptive" && isOn(component))
   const settings = toFacts(adaptive?.["config"])
@@ -124,10 +134,14 @@ const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path:
     directories: observing.flatMap(listDirectories),
     hasAtof: hasExporter("atof"),
     hasAtif: hasExporter("atif"),
-    mode: adaptive === undefined
-      ? undefined
-      : toNonEmptyText(toFacts(settings["tool_parallelism"])["mode"])?.trim() || toNonEmptyText(settings["mode"])?.trim() || "observe_only",
-    warnings: ["dynamic_plugins", "plugins"].filter((name) => whole[name] !== undefined)
+    mode:
+      adaptive === undefined
+        ? undefined
+        : toNonEmptyText(toFacts(settings["tool_parallelism"])["mode"])?.trim() ||
+          toNonEmptyText(settings["mode"])?.trim() ||
+          "observe_only",
+    warnings: ["dynamic_plugins", "plugins"]
+      .filter((name) => whole[name] !== undefined)
       .map((name) => `"${name}" of the NeMo Relay configuration is not supported here and is left out`)
   }
 }
@@ -135,19 +149,25 @@ const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path:
 /** The configuration with its observability components changed. */
 const changeObservability = ({ config }: Document, change: (config: Facts) => Facts): Facts => ({
   ...config,
-  components: toItems(config["components"]).map(toFacts).map((component): Facts =>
-    component["kind"] === "observability" ? { ...component, config: change(toFacts(component["config"])) } : component
-  )
+  components: toItems(config["components"])
+    .map(toFacts)
+    .map((component): Facts =>
+      component["kind"] === "observability" ? { ...component, config: change(toFacts(component["config"])) } : component
+    )
 })
 
 /** With the model of the session that begins, where nothing else is said of whom trajectories are. */
-const withModelName = (model: string) => (config: Facts): Facts =>
-  config["atif"] === undefined ? config : { ...config, atif: { model_name: model, ...toFacts(config["atif"]) } }
+const withModelName =
+  (model: string) =>
+  (config: Facts): Facts =>
+    config["atif"] === undefined ? config : { ...config, atif: { model_name: model, ...toFacts(config["atif"]) } }
 
 const appendToSinks = (config: Facts): Facts => {
   if (config["atof"] === undefined) return config
   const atof = toFacts(config["atof"])
-  const sinks = toItems(atof["sinks"]).map(toFacts).map((sink): Facts => sink["mode"] === "overwrite" ? { ...sink, mode: "append" } : sink)
+  const sinks = toItems(atof["sinks"])
+    .map(toFacts)
+    .map((sink): Facts => (sink["mode"] === "overwrite" ? { ...sink, mode: "append" } : sink))
   return { ...config, atof: { ...atof, sinks } }
 }
 
@@ -155,7 +175,9 @@ const appendToSinks = (config: Facts): Facts => {
 export const makeFirstConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability(document, model === undefined ? (config) => config : withModelName(model))
 
-/** Variables that the library reads by itself: those that a document names (`header_env`, `…_var`), and OpenTelemetry's. */
+/**
+ * Variables that the library reads by itself: those that a document names (`header_env`, `…_var`), and OpenTelemetry's.
+ */
 export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
   const findVariableNames = (value: Schema.Json | undefined, key: string): ReadonlyArray<string> => {
     if (typeof value === "string") return /_(?:env|var)$/.test(key) ? [value] : []
@@ -174,12 +196,13 @@ export const makeLaterConfig = (document: Document, model: string | undefined): 
   changeObservability({ ...document, config: makeFirstConfig(document, model) }, appendToSinks)
 
 /** Reads a file. One that says nothing is no document. */
-export const read = Effect.fnUntraced(function*(
+export const read = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<Document, NoDocument, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const toNoDocument = (why: string) => new NoDocument({ message: `the NeMo Relay configuration ${file} cannot be used: ${why}` })
+  const toNoDocument = (why: string) =>
+    new NoDocument({ message: `the NeMo Relay configuration ${file} cannot be used: ${why}` })
   const content = yield* Effect.mapError(fs.readFileString(file), (error) => toNoDocument(error.message))
   const { parse } = yield* Effect.promise(() => import("effect/encoding/Toml"))
   const parsed = parse(content)

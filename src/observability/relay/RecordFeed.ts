@@ -1,12 +1,12 @@
 /**
- * Events of the run record for the library, made while it is written, away from the runs: a fiber of its own plays one event
- * after another, so that none is played while components are turned on or off.
+ * Events of the run record for the library, made while it is written, away from the runs: a fiber of its own plays one
+ * event after another, so that none is played while components are turned on or off.
  *
  * **Details**
  *
- * Entries are passed on to other listeners when their events are played: what a session's components write is known by then.
- * The record is told of a run once a step. Who needs the agent of a run at once has the run hand over what it has so far, and
- * waits until that is played ({@link Feed.catchUp}).
+ * Entries are passed on to other listeners when their events are played: what a session's components write is known by
+ * then. The record is told of a run once a step. Who needs the agent of a run at once has the run hand over what it has
+ * so far, and waits until that is played ({@link Feed.catchUp}).
  *
  * At the end of the scope everything that waits is played, and everything that is open is ended.
  *
@@ -48,9 +48,12 @@ interface Options {
 }
 
 /** Plays the events of the record as long as the scope lives. */
-export const open = Effect.fnUntraced(function*(
-  { agent, passOn, play, tell }: Options
-): Effect.fn.Return<Feed, never, RunRecord | Scope.Scope> {
+export const open = Effect.fnUntraced(function* ({
+  agent,
+  passOn,
+  play,
+  tell
+}: Options): Effect.fn.Return<Feed, never, RunRecord | Scope.Scope> {
   const record = yield* RunRecord
   const safe = yield* StoredForm.forExport
   const FromRuns = yield* Effect.promise(() => import("../atof/FromRuns.ts"))
@@ -69,13 +72,17 @@ export const open = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => Queue.endUnsafe(queue)).pipe(
       Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
-      Effect.flatMap((done) => Option.isSome(done) ? Effect.void : tell("NeMo Relay was not told everything: it took too long"))
+      Effect.flatMap((done) =>
+        Option.isSome(done) ? Effect.void : tell("NeMo Relay was not told everything: it took too long")
+      )
     )
   )
-  yield* record.listen((entries) => void Queue.offerUnsafe(queue, Effect.forEach(entries, playEntry, { discard: true })))
+  yield* record.listen(
+    (entries) => void Queue.offerUnsafe(queue, Effect.forEach(entries, playEntry, { discard: true }))
+  )
 
   return {
-    catchUp: Effect.gen(function*() {
+    catchUp: Effect.gen(function* () {
       const recorder = yield* RunRecorder
       if (recorder !== undefined) yield* recorder.flush
       const played = yield* Deferred.make<void>()

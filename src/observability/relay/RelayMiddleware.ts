@@ -1,23 +1,23 @@
 /**
- * The two execution middleware that hand provider and tool calls to the library: what runs is the same call, at the same
- * place, and the library sees where it begins and ends, and may refuse or change it.
+ * The two execution middleware that hand provider and tool calls to the library: what runs is the same call, at the
+ * same place, and the library sees where it begins and ends, and may refuse or change it.
  *
  * **Details**
  *
- * The library gets redacted copies. What it hands back as it was is not put through it: the original request, answer and
- * error go on. What one of its components changed counts, change by change. A failed tool is told as a result that says so,
- * so that its trajectories have it.
+ * The library gets redacted copies. What it hands back as it was is not put through it: the original request, answer
+ * and error go on. What one of its components changed counts, change by change. A failed tool is told as a result that
+ * says so, so that its trajectories have it.
  *
  * **Gotchas**
  *
- * The result of an executed tool is what the tool gave, whole. Where the model gets another text (a part and the name of a file, a
- * result that a listener changed), a mark `hermes.result.stored` has that (`Spans`).
+ * The result of an executed tool is what the tool gave, whole. Where the model gets another text (a part and the name
+ * of a file, a result that a listener changed), a mark `hermes.result.stored` has that (`Spans`).
  *
  * A guardrail of the library that rejects a call vetoes it (`ExecutionBlocked`), in no case the call runs all the same.
  * Other trouble of the library before the call is fail-open, as the failure table of `ARCHITECTURE.md` §6 has it.
  *
- * The `data` of a start is what is executed: the library has no place there for the scheduling mode, which the NeMo Relay
- * document prints; it is in `metadata`.
+ * The `data` of a start is what is executed: the library has no place there for the scheduling mode, which the NeMo
+ * Relay document prints; it is in `metadata`.
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
@@ -49,8 +49,8 @@ const toLibraryCall = (value: Schema.Json): Schema.Json => {
 }
 
 /**
- * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`, as the NeMo
- * Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
+ * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`,
+ * as the NeMo Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
  */
 const toLibraryAnswer = (response: ModelResponse): Schema.Json => {
   const { finish_reason, response: answer, response_model, usage } = ApiPayload.toAnswerFields(response)
@@ -79,13 +79,14 @@ const toParts = (value: unknown): ReadonlyArray<ContentPart> => {
     ...(reasoning === undefined ? [] : [Response.makePart("reasoning", { text: reasoning })]),
     ...(said === "" ? [] : [Response.makePart("text", { text: said })]),
     ...calls.map(({ args, id, name }, index) =>
-      Response.makePart("tool-call", { id: id ?? `${name}:${index}`, name, params: args, providerExecuted: false }))
+      Response.makePart("tool-call", { id: id ?? `${name}:${index}`, name, params: args, providerExecuted: false })
+    )
   ]
 }
 
 /**
- * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself: then
- * its answer is a body of the provider's protocol.
+ * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself:
+ * then its answer is a body of the provider's protocol.
  */
 const fromLibraryAnswer = (
   value: unknown,
@@ -95,14 +96,16 @@ const fromLibraryAnswer = (
   if (own === undefined) return context.decode(value)
   const parts = toParts(value)
   const hasCalls = parts.some(({ type }) => type === "tool-call")
-  return Effect.succeed(withParts(own, parts, hasCalls ? "tool-calls" : own.finishReason === "tool-calls" ? "stop" : own.finishReason))
+  return Effect.succeed(
+    withParts(own, parts, hasCalls ? "tool-calls" : own.finishReason === "tool-calls" ? "stop" : own.finishReason)
+  )
 }
 
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
 /**
- * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library replaces,
- * are no difference.
+ * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library
+ * replaces, are no difference.
  */
 const isSameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
@@ -110,13 +113,21 @@ const isSameJson = (a: unknown, b: unknown): boolean => {
   if (isList(a) && isList(b)) return a.length === b.length && a.every((one, index) => isSameJson(one, b[index]))
   if (!Json.isFields(a) || !Json.isFields(b)) return false
   const keys = Object.keys(a)
-  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameJson(a[key], b[key]))
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameJson(a[key], b[key]))
+  )
 }
 
 /** `original` with the changes that lead from `shown`, which is a copy of it, to `given`. */
 const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
   if (isSameJson(shown, given)) return original
-  if (isList(original) && isList(shown) && isList(given) && original.length === shown.length && shown.length === given.length) {
+  if (
+    isList(original) &&
+    isList(shown) &&
+    isList(given) &&
+    original.length === shown.length &&
+    shown.length === given.length
+  ) {
     return given.map((one, index) => applyChanges(original[index], shown[index], one))
   }
   if (!Json.isFields(original) || !Json.isFields(shown) || !Json.isFields(given)) return given
@@ -135,7 +146,10 @@ const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): un
 interface ExecutionPlace {
   readonly library: Library.Library
   /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
-  readonly at: (kind: "llm" | "tool", ids: Pick<CallIds, "sessionId" | "turnId">) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  readonly at: (
+    kind: "llm" | "tool",
+    ids: Pick<CallIds, "sessionId" | "turnId">
+  ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
   /** Takes the result that the library has of a tool call. */
   readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
@@ -143,7 +157,11 @@ interface ExecutionPlace {
 const name = "observability/nemo_relay"
 
 const toWireIds = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
-  session_id: sessionId, trajectory_id: sessionId, task_id: taskId, turn_id: turnId, api_request_id: apiRequestId
+  session_id: sessionId,
+  trajectory_id: sessionId,
+  task_id: taskId,
+  turn_id: turnId,
+  api_request_id: apiRequestId
 })
 
 /** A failure as the library is told it: only its kind and its words go through the library. */
@@ -171,7 +189,12 @@ const settleOutcome = <A>(
       return Effect.die(outcome.error)
     case "Translated":
       return Effect.fail(
-        new TranslatedFailure({ kind, middleware: name, thrown: outcome.error, downstream: Cause.squash(outcome.cause) })
+        new TranslatedFailure({
+          kind,
+          middleware: name,
+          thrown: outcome.error,
+          downstream: Cause.squash(outcome.cause)
+        })
       )
   }
 }
@@ -187,7 +210,7 @@ const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promi
 
 // `applyChanges` of an object with an object is an object.
 const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value as A : otherwise
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
 
 const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
@@ -199,7 +222,13 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
         const shown = copyWhole(request)
         const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
         const metadata = {
-          ...toWireIds(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
+          ...toWireIds(context),
+          platform,
+          provider,
+          model,
+          api_mode: apiMode,
+          api_call_count: apiCallCount,
+          retry_count: retryCount,
           mode: place.mode
         }
         const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
@@ -216,9 +245,11 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
                   null,
                   metadata,
                   model
-                )),
+                )
+              ),
             execute: (given) => next(toObjectOr<ModelRequest>(applyChanges(request, shown, given), request)),
-            told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
+            told: (exit): Schema.Json | Error =>
+              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
             isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
           }),
           (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
@@ -255,13 +286,15 @@ const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middlewar
           NativeCall.run({
             start: (answer) =>
               runOnStack(library, place.agent, () =>
-                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
+                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)
+              ),
             execute: (given) => next(toObjectOr<ToolArguments>(applyChanges(args, shown, given), args)),
             told: toToolResult,
             isSame: ({ result }, value) => isSameJson(result, toFields(value)["result"])
           }),
           (outcome) => {
-            const ended = outcome._tag === "Own" ? toToolResult(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
+            const ended =
+              outcome._tag === "Own" ? toToolResult(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
             const result = toNonEmptyText(toFields(ended)["result"])
             if (result !== undefined) executed(context, context.toolCallId, result)
             return settleOutcome("tool_execution", outcome, (value, own) => Effect.succeed(toToolOutput(value, own)))
@@ -271,4 +304,7 @@ const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middlewar
   })
 
 /** Makes the two execution middleware. */
-export const make = (place: ExecutionPlace): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [makeLlmExecution(place), makeToolExecution(place)]
+export const make = (place: ExecutionPlace): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [
+  makeLlmExecution(place),
+  makeToolExecution(place)
+]

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * - Every agent has a scope stack of its own, which is a value here: nothing depends on what runs beside it. A child's scope
- *   is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
- * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are left
- *   to it: their events are not played.
+ * - Every agent has a scope stack of its own, which is a value here: nothing depends on what runs beside it. A child's
+ *   scope is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
+ * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are
+ *   left to it: their events are not played.
  * - A call that the library executed has the result that the tool gave. Where the session has another one, a mark
  *   `hermes.result.stored` says it.
  * - What the library refuses is one warning, and the run goes on.
@@ -41,7 +41,10 @@ interface Spans {
   readonly clear: () => void
 }
 
-/** Status of a call, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is told. */
+/**
+ * Status of a call, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is
+ * told.
+ */
 const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
   const status = toNonEmptyText(metadata["status"])
@@ -54,7 +57,10 @@ const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   }
 }
 
-/** Metadata of a mark. Requests that the library executes do not name their messages, so there is nothing that a position refers to. */
+/**
+ * Metadata of a mark. Requests that the library executes do not name their messages, so there is nothing that a
+ * position refers to.
+ */
 const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema.Json => {
   if (!managed.llm) return metadata ?? {}
   const { position: _, ...rest } = metadata ?? {}
@@ -83,21 +89,35 @@ export const make = (library: Library.Library): Spans => {
     if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
     const { session_id, tool_call_id, turn_id } = facts
     library.withScopeStack(agent.stack, () =>
-      library.event("hermes.result.stored", agent.handle, null, {
-        session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data
-      }, null))
+      library.event(
+        "hermes.result.stored",
+        agent.handle,
+        null,
+        { session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data },
+        null
+      )
+    )
   }
 
   const findAgent = (event: Atof.Event): Agent | undefined => {
     const parent = event.parent_uuid
-    return parent === null || parent === undefined ? undefined : agents.get(parent) ?? owners.get(parent)
+    return parent === null || parent === undefined ? undefined : (agents.get(parent) ?? owners.get(parent))
   }
 
   const openAgent = (event: Atof.ScopeEvent, micros: number | null): void => {
     const parent = findAgent(event)
     const stack = library.createScopeStack()
     const pushScope = () =>
-      library.pushScope(event.name, Library.agentScope, parent?.handle, null, null, event.metadata ?? {}, event.data ?? null, micros)
+      library.pushScope(
+        event.name,
+        Library.agentScope,
+        parent?.handle,
+        null,
+        null,
+        event.metadata ?? {},
+        event.data ?? null,
+        micros
+      )
     let handle: Library.ScopeHandle | undefined
     library.withScopeStack(stack, () => {
       handle = pushScope()
@@ -111,24 +131,36 @@ export const make = (library: Library.Library): Spans => {
   const closeAgent = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
     agents.delete(event.uuid)
     if (bySession.get(agent.sessionId) === agent) bySession.delete(agent.sessionId)
-    library.withScopeStack(agent.stack, () => library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {}))
+    library.withScopeStack(agent.stack, () =>
+      library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {})
+    )
   }
 
   const beginCall = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
     const metadata = event.metadata ?? {}
     library.withScopeStack(agent.stack, () => {
-      const handle = event.category === "llm"
-        ? library.llmCall(
-          event.name,
-          { headers: {}, content: event.data ?? {} },
-          null,
-          event.attributes?.includes("streaming") === true ? Library.streaming : null,
-          null,
-          metadata,
-          toNonEmptyText(event.category_profile?.["model_name"]),
-          micros
-        )
-        : library.toolCall(event.name, event.data ?? {}, null, null, null, metadata, toNonEmptyText(event.category_profile?.["tool_call_id"]), micros)
+      const handle =
+        event.category === "llm"
+          ? library.llmCall(
+              event.name,
+              { headers: {}, content: event.data ?? {} },
+              null,
+              event.attributes?.includes("streaming") === true ? Library.streaming : null,
+              null,
+              metadata,
+              toNonEmptyText(event.category_profile?.["model_name"]),
+              micros
+            )
+          : library.toolCall(
+              event.name,
+              event.data ?? {},
+              null,
+              null,
+              null,
+              metadata,
+              toNonEmptyText(event.category_profile?.["tool_call_id"]),
+              micros
+            )
       calls.set(event.uuid, { agent, handle })
     })
   }
@@ -141,7 +173,8 @@ export const make = (library: Library.Library): Spans => {
     library.withScopeStack(agent.stack, () =>
       event.category === "llm"
         ? library.llmCallEnd(handle, event.data ?? null, null, toEndMetadata(event), micros)
-        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros))
+        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros)
+    )
   }
 
   const playScope = (event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
@@ -172,7 +205,9 @@ export const make = (library: Library.Library): Spans => {
         else {
           const agent = findAgent(event)
           if (agent !== undefined) {
-            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, toMarkMetadata(event, managed), micros))
+            library.withScopeStack(agent.stack, () =>
+              library.event(event.name, agent.handle, event.data ?? null, toMarkMetadata(event, managed), micros)
+            )
           }
         }
         return []

@@ -1,5 +1,6 @@
 /**
- * A session whole: rows of its timeline, its conversation, totals of its runs, agents and models; and two of them compared.
+ * A session whole: rows of its timeline, its conversation, totals of its runs, agents and models; and two of them
+ * compared.
  */
 import type { Session } from "../../session/SessionStore.ts"
 import * as Unread from "../../session/Unread.ts"
@@ -13,7 +14,17 @@ import * as Aggregation from "./Aggregation.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionMessages from "./SessionMessages.ts"
 import * as SessionQueries from "./SessionQueries.ts"
-import type { AgentTotals, Comparison, Message, Patch, RunSummary, SessionDetail, SessionEvent, Side, Tail } from "./StudioApi.ts"
+import type {
+  AgentTotals,
+  Comparison,
+  Message,
+  Patch,
+  RunSummary,
+  SessionDetail,
+  SessionEvent,
+  Side,
+  Tail
+} from "./StudioApi.ts"
 
 /** A session as it was read. */
 export interface Source {
@@ -26,18 +37,28 @@ export interface Source {
   readonly unread: Unread.Unread
 }
 
-const chooseName = ({ id, prompts }: { readonly id: string; readonly prompts: ReadonlyMap<string, string> }, title: string | undefined): string =>
-  title ?? prompts.get(id) ?? id
+const chooseName = (
+  { id, prompts }: { readonly id: string; readonly prompts: ReadonlyMap<string, string> },
+  title: string | undefined
+): string => title ?? prompts.get(id) ?? id
 
 const summarizeRuns = (world: SessionQueries.World, id: string, { tree }: Source): ReadonlyArray<RunSummary> => {
   const facts = world.facts.get(id)
   if (facts === undefined) return []
-  const prompts = new Map(tree.roots.map(({ messages, turnId }) => {
-    const message = messages.find(({ origin }) => origin === "user")?.message
-    const text = message === undefined || typeof message.content === "string" ? undefined : message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join(" ")
-    return [turnId as string, text] as const
-  }))
-  const [modelCalls, toolCalls] = [Map.groupBy(facts.modelCalls, ({ run }) => run), Map.groupBy(facts.toolCalls, ({ run }) => run)]
+  const prompts = new Map(
+    tree.roots.map(({ messages, turnId }) => {
+      const message = messages.find(({ origin }) => origin === "user")?.message
+      const text =
+        message === undefined || typeof message.content === "string"
+          ? undefined
+          : message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(" ")
+      return [turnId as string, text] as const
+    })
+  )
+  const [modelCalls, toolCalls] = [
+    Map.groupBy(facts.modelCalls, ({ run }) => run),
+    Map.groupBy(facts.toolCalls, ({ run }) => run)
+  ]
   return Array.from(facts.runs.values(), (run): RunSummary => {
     return {
       ...SessionFacts.sumTotals([run], modelCalls.get(run.id) ?? [], toolCalls.get(run.id) ?? []),
@@ -55,7 +76,11 @@ const summarizeRuns = (world: SessionQueries.World, id: string, { tree }: Source
 
 const summarizeAgents = (world: SessionQueries.World, id: string): ReadonlyArray<AgentTotals> => {
   const ids = SessionQueries.listFamily(world, id)
-  const goals = new Map(SessionQueries.listFacts(world, ids).flatMap(({ children }) => children.map(({ goal, session }) => [session, goal] as const)))
+  const goals = new Map(
+    SessionQueries.listFacts(world, ids).flatMap(({ children }) =>
+      children.map(({ goal, session }) => [session, goal] as const)
+    )
+  )
   return ids.map((one): AgentTotals => ({
     ...SessionQueries.sumSessions(world, [one]),
     session: one,
@@ -67,15 +92,26 @@ const summarizeAgents = (world: SessionQueries.World, id: string): ReadonlyArray
 }
 
 const makeEmptyTrajectory = (id: string): Atif.Trajectory => ({
-  schema_version: "ATIF-v1.7", session_id: id, agent: { name: "Hermes Agent", version: "unknown" }, steps: []
+  schema_version: "ATIF-v1.7",
+  session_id: id,
+  agent: { name: "Hermes Agent", version: "unknown" },
+  steps: []
 })
 
 const formatCount = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`
 
 const listWarnings = (lost: number, unread: Unread.Unread, damaged: number): ReadonlyArray<string> => [
-  ...(lost === 0 ? [] : [`${formatCount(lost, "entry of the run record could not be written and is", "entries of the run record could not be written and are")} missing.`]),
+  ...(lost === 0
+    ? []
+    : [
+        `${formatCount(lost, "entry of the run record could not be written and is", "entries of the run record could not be written and are")} missing.`
+      ]),
   ...Unread.renderNotices(unread),
-  ...(damaged === 0 ? [] : [`${formatCount(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`])
+  ...(damaged === 0
+    ? []
+    : [
+        `${formatCount(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`
+      ])
 ]
 
 const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
@@ -84,22 +120,24 @@ const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
 }
 
 /**
- * Messages with the ids of the rows that show them. The rows of a session's own questions and answers stand below the first row in
- * the order of the conversation, the calls of an answer behind it.
+ * Messages with the ids of the rows that show them. The rows of a session's own questions and answers stand below the
+ * first row in the order of the conversation, the calls of an answer behind it.
  */
 const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): ReadonlyArray<Message> => {
   const own = rows.filter(({ parent, task }) => parent === 0 && task === "")
   const questions = own.filter(({ kind }) => kind === "user")
   const answers = own.filter(({ kind }) => kind === "llm")
   const isQuestion = ({ origin, role }: Message): boolean => role === "user" && origin === "user"
-  const isWhole = messages.filter(isQuestion).length === questions.length && messages.filter(({ role }) => role === "assistant").length === answers.length
+  const isWhole =
+    messages.filter(isQuestion).length === questions.length &&
+    messages.filter(({ role }) => role === "assistant").length === answers.length
   // A trajectory that shows more or less than the conversation has no rows to point to.
   if (!isWhole) return messages
   const tools = new Map<number, Array<Row>>()
   let behind = -1
   for (const row of own) {
     if (row.kind === "llm") behind = row.id
-    else if (row.kind === "tool") tools.set(behind, [...tools.get(behind) ?? [], row])
+    else if (row.kind === "tool") tools.set(behind, [...(tools.get(behind) ?? []), row])
   }
   const calls = new Map<string, number>()
   let [question, answer] = [0, 0]
@@ -107,10 +145,12 @@ const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): R
     if (isQuestion(message)) return { ...message, row: questions[question++]?.id }
     if (message.role === "assistant") {
       const row = answers[answer++]
-      message.parts.filter((part) => part.type === "call").forEach(({ id }, index) => {
-        const tool = tools.get(row?.id ?? -1)?.[index]
-        if (tool !== undefined) calls.set(id, tool.id)
-      })
+      message.parts
+        .filter((part) => part.type === "call")
+        .forEach(({ id }, index) => {
+          const tool = tools.get(row?.id ?? -1)?.[index]
+          if (tool !== undefined) calls.set(id, tool.id)
+        })
       return { ...message, row: row?.id }
     }
     const result = message.parts.find((part) => part.type === "result")
@@ -136,7 +176,11 @@ export const buildDetail = (world: SessionQueries.World, source: Source): Sessio
     models: Aggregation.sumByModel(SessionQueries.listFacts(world, SessionQueries.listFamily(world, id))),
     scores: summary.scores,
     notes: facts?.notes ?? [],
-    warnings: listWarnings(facts?.lost ?? 0, unread, tree.conversation(id).filter(({ message }) => message === undefined).length)
+    warnings: listWarnings(
+      facts?.lost ?? 0,
+      unread,
+      tree.conversation(id).filter(({ message }) => message === undefined).length
+    )
   }
 }
 
@@ -151,7 +195,9 @@ const findTail = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Tail<A>
 /** Items that differ; a tail where most do, as when one came in between. */
 const computePatch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Patch<A> => {
   const end = Math.min(before.length, after.length)
-  const changed = after.slice(0, end).flatMap((item, index) => isEqual(item, before[index]) ? [] : [[index, item] as const])
+  const changed = after
+    .slice(0, end)
+    .flatMap((item, index) => (isEqual(item, before[index]) ? [] : [[index, item] as const]))
   const [first = end] = changed.map(([index]) => index)
   return changed.length * 2 > end - first && changed.length > 1
     ? { from: first, items: after.slice(first), changed: [] }
@@ -189,13 +235,32 @@ const buildSide = (world: SessionQueries.World, source: Source, runId: string | 
     name: run.prompt ?? title,
     duration: SessionQueries.sumDurations(facts, ({ id }) => id === runId),
     status: run.status,
-    models: Array.from(new Set(facts.modelCalls.filter((call) => call.run === runId).map(({ model }) => model))).toSorted(),
+    models: Array.from(
+      new Set(facts.modelCalls.filter((call) => call.run === runId).map(({ model }) => model))
+    ).toSorted(),
     tools: Array.from(new Set(facts.toolCalls.filter((call) => call.run === runId).map(({ name }) => name))).toSorted()
   }
 }
 
-const pickTotals = ({ cost, errors, modelCalls, runs, steps, tokens, toolCalls, unpriced }: ReturnType<typeof SessionFacts.sumTotals>) =>
-  ({ cost, errors, modelCalls, runs, steps, tokens, toolCalls, unpriced })
+const pickTotals = ({
+  cost,
+  errors,
+  modelCalls,
+  runs,
+  steps,
+  tokens,
+  toolCalls,
+  unpriced
+}: ReturnType<typeof SessionFacts.sumTotals>) => ({
+  cost,
+  errors,
+  modelCalls,
+  runs,
+  steps,
+  tokens,
+  toolCalls,
+  unpriced
+})
 
 /** Compares two sessions, or runs of them; undefined where one has no such run. */
 export const compare = (
@@ -205,7 +270,10 @@ export const compare = (
 ): Comparison | undefined => {
   const [one, other] = [buildSide(world, left, leftRun), buildSide(world, right, rightRun)]
   if (one === undefined || other === undefined) return undefined
-  const data = TraceView.buildData([{ name: one.name, trace: buildTrace(left, leftRun) }, { name: other.name, trace: buildTrace(right, rightRun) }])
+  const data = TraceView.buildData([
+    { name: one.name, trace: buildTrace(left, leftRun) },
+    { name: other.name, trace: buildTrace(right, rightRun) }
+  ])
   const index = data.diff?.findIndex(({ state }) => state !== "same") ?? -1
   const first = data.diff?.[index]
   const [a, b] = data.runs
@@ -213,8 +281,15 @@ export const compare = (
     left: one,
     right: other,
     data,
-    ...(first === undefined || first.state === "same" ? {} : {
-      first: { change: index, state: first.state, left: a?.rows[first.left]?.text, right: b?.rows[first.right]?.text }
-    })
+    ...(first === undefined || first.state === "same"
+      ? {}
+      : {
+          first: {
+            change: index,
+            state: first.state,
+            left: a?.rows[first.left]?.text,
+            right: b?.rows[first.right]?.text
+          }
+        })
   }
 }

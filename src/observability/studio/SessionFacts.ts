@@ -1,11 +1,11 @@
 /**
- * Facts of a session's record that lists and sums are made of: its runs, model calls, tool calls, children, scores and notes. An
- * entry is added once; nothing is read again.
+ * Facts of a session's record that lists and sums are made of: its runs, model calls, tool calls, children, scores and
+ * notes. An entry is added once; nothing is read again.
  *
  * **Details**
  *
- * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something runs, and of
- * what was killed.
+ * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something
+ * runs, and of what was killed.
  */
 import * as Predicate from "effect/Predicate"
 import type { Status } from "../../domain/Cost.ts"
@@ -15,8 +15,18 @@ import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
 
 /** Kinds of entries that the facts are made of. */
 export const kinds: ReadonlyArray<Kind> = [
-  "RunStarted", "RunEnded", "AttemptStarted", "AttemptEnded", "CallStarted", "CallEnded", "ChildStarted", "ChildEnded", "Gap",
-  "ReplayBegun", "Scored", "Noted"
+  "RunStarted",
+  "RunEnded",
+  "AttemptStarted",
+  "AttemptEnded",
+  "CallStarted",
+  "CallEnded",
+  "ChildStarted",
+  "ChildEnded",
+  "Gap",
+  "ReplayBegun",
+  "Scored",
+  "Noted"
 ]
 
 /** A run of the session. */
@@ -113,10 +123,11 @@ export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
 
 /** Adds US dollars, exact to a millionth of a millionth: sums of prices are no sums of binary fractions. */
 export const addCost = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined || b === undefined ? a ?? b : Math.round((a + b) * 1e12) / 1e12
+  a === undefined || b === undefined ? (a ?? b) : Math.round((a + b) * 1e12) / 1e12
 
 /** Counts everything that was read and written. */
-export const countTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number => input + cacheRead + cacheWrite + output
+export const countTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
+  input + cacheRead + cacheWrite + output
 
 /** Facts of a session of which nothing is known. */
 export const make = (id: string): SessionFacts => ({
@@ -140,7 +151,16 @@ export const make = (id: string): SessionFacts => ({
 const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   const known = facts.runs.get(turnId)
   if (known !== undefined) return known
-  const made: RunFacts = { id: turnId, startedAt: at, provider: "", model: "", endedAt: undefined, exit: undefined, failure: undefined, steps: new Set() }
+  const made: RunFacts = {
+    id: turnId,
+    startedAt: at,
+    provider: "",
+    model: "",
+    endedAt: undefined,
+    exit: undefined,
+    failure: undefined,
+    steps: new Set()
+  }
   facts.runs.set(turnId, made)
   return made
 }
@@ -154,7 +174,12 @@ const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
 }
 
 /** Adds an entry. `clean` takes secrets out of a text. */
-export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, clean: (text: string) => string): void => {
+export const addEntry = (
+  facts: SessionFacts,
+  sequence: number,
+  entry: Entry,
+  clean: (text: string) => string
+): void => {
   const { at, event, turnId } = entry
   const cleanLine = (text: string): string => toOneLine(clean(text))
   facts.sequence = sequence
@@ -177,8 +202,18 @@ export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, cl
     }
     case "AttemptStarted": {
       const call: ModelCall = {
-        run: turnId, at, task: event.task, model: event.route.model, millis: undefined, firstPart: undefined, status: "open",
-        tokens: noTokens, cost: undefined, costStatus: undefined, reason: undefined, message: undefined
+        run: turnId,
+        at,
+        task: event.task,
+        model: event.route.model,
+        millis: undefined,
+        firstPart: undefined,
+        status: "open",
+        tokens: noTokens,
+        cost: undefined,
+        costStatus: undefined,
+        reason: undefined,
+        message: undefined
       }
       facts.modelCalls.push(call)
       facts.open.set(`attempt ${event.apiRequestId}`, call)
@@ -200,14 +235,23 @@ export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, cl
       call.message = failure === undefined ? undefined : cleanLine(failure.message)
       if (usage === undefined) return
       call.tokens = {
-        input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
+        input: usage.inputTokens,
+        output: usage.outputTokens,
+        cacheRead: usage.cacheReadTokens,
+        cacheWrite: usage.cacheWriteTokens,
         reasoning: usage.reasoningTokens
       }
       return
     }
     case "CallStarted": {
       const call: ToolCall = {
-        run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: findSkillUse(event.name, event.args)
+        run: turnId,
+        at,
+        name: event.name,
+        millis: undefined,
+        status: "open",
+        reason: undefined,
+        skill: findSkillUse(event.name, event.args)
       }
       facts.toolCalls.push(call)
       facts.open.set(`call ${event.callId}`, call)
@@ -216,9 +260,18 @@ export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, cl
     case "CallEnded": {
       const known = facts.open.get(`call ${event.callId}`)
       facts.open.delete(`call ${event.callId}`)
-      const call: ToolCall = known !== undefined && !("tokens" in known)
-        ? known
-        : { run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: undefined }
+      const call: ToolCall =
+        known !== undefined && !("tokens" in known)
+          ? known
+          : {
+              run: turnId,
+              at,
+              name: event.name,
+              millis: undefined,
+              status: "open",
+              reason: undefined,
+              skill: undefined
+            }
       if (call !== known) facts.toolCalls.push(call)
       call.millis = event.ran ? event.durationMillis : undefined
       call.status = event.status
@@ -239,12 +292,23 @@ export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, cl
       const key = `${run ?? ""} ${name}`
       facts.scores.delete(key)
       if (value === null) return
-      facts.scores.set(key, { name: cleanLine(name), value, at, ...(run === undefined ? {} : { run }), ...(comment === undefined ? {} : { comment: clean(comment) }) })
+      facts.scores.set(key, {
+        name: cleanLine(name),
+        value,
+        at,
+        ...(run === undefined ? {} : { run }),
+        ...(comment === undefined ? {} : { comment: clean(comment) })
+      })
       return
     }
     case "Noted": {
       const { position, run, text } = event
-      facts.notes.push({ text: clean(text), at, ...(run === undefined ? {} : { run }), ...(position === undefined ? {} : { position }) })
+      facts.notes.push({
+        text: clean(text),
+        at,
+        ...(run === undefined ? {} : { run }),
+        ...(position === undefined ? {} : { position })
+      })
     }
   }
 }

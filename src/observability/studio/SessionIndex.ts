@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A store that does not exist yet has no sessions and is not created. Removed sessions leave the index, which is then made anew,
- * because their numbers may come again.
+ * A store that does not exist yet has no sessions and is not created. Removed sessions leave the index, which is then
+ * made anew, because their numbers may come again.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -25,7 +25,10 @@ export interface Index {
   readonly current: Effect.Effect<World, SessionStoreError>
 }
 
-const collectLinks = (sessions: ReadonlyMap<string, Session>, facts: ReadonlyMap<string, SessionFacts.SessionFacts>) => {
+const collectLinks = (
+  sessions: ReadonlyMap<string, Session>,
+  facts: ReadonlyMap<string, SessionFacts.SessionFacts>
+) => {
   const parents = new Map<string, string>()
   const children = new Map<string, Array<string>>()
   const replays = new Map<string, Array<string>>()
@@ -50,10 +53,8 @@ const collectLinks = (sessions: ReadonlyMap<string, Session>, facts: ReadonlyMap
 }
 
 /** An index of the sessions of a store; `exists` tells if the store was made yet. */
-export const make = (
-  exists: Effect.Effect<boolean>
-): Effect.Effect<Index, never, SessionActivity | SessionStore> =>
-  Effect.gen(function*() {
+export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never, SessionActivity | SessionStore> =>
+  Effect.gen(function* () {
     const activity = yield* SessionActivity
     const store = yield* SessionStore
     const clean = yield* StoredForm.textForExport
@@ -65,11 +66,20 @@ export const make = (
     let world = nowhere
     const removed = new Set<string>()
 
-    const read = Effect.gen(function*() {
+    const read = Effect.gen(function* () {
       const newest = yield* activity.sequence
       const found = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
-      const sessions = new Map(found.map((session): [string, Session] =>
-        [session.id, { ...session, systemPrompt: "", ...(session.title === undefined ? {} : { title: clean(session.title) }), ...(session.cwd === undefined ? {} : { cwd: clean(session.cwd) }) }]))
+      const sessions = new Map(
+        found.map((session): [string, Session] => [
+          session.id,
+          {
+            ...session,
+            systemPrompt: "",
+            ...(session.title === undefined ? {} : { title: clean(session.title) }),
+            ...(session.cwd === undefined ? {} : { cwd: clean(session.cwd) })
+          }
+        ])
+      )
       const gone = Array.from(world.sessions.keys()).filter((id) => !sessions.has(id))
       for (const id of gone) removed.add(id)
       for (const id of sessions.keys()) removed.delete(id)
@@ -78,31 +88,42 @@ export const make = (
         sequence = 0
       }
       if (newest > sequence) {
-        yield* Stream.runForEach(activity.since(sequence, { kinds: SessionFacts.kinds }), ({ entry, sequence: number }) =>
-          Effect.sync(() => {
-            const known = facts.get(entry.sessionId) ?? SessionFacts.make(entry.sessionId)
-            facts.set(entry.sessionId, known)
-            SessionFacts.addEntry(known, number, entry, clean)
-            sequence = number
-          }))
+        yield* Stream.runForEach(
+          activity.since(sequence, { kinds: SessionFacts.kinds }),
+          ({ entry, sequence: number }) =>
+            Effect.sync(() => {
+              const known = facts.get(entry.sessionId) ?? SessionFacts.make(entry.sessionId)
+              facts.set(entry.sessionId, known)
+              SessionFacts.addEntry(known, number, entry, clean)
+              sequence = number
+            })
+        )
         sequence = Math.max(sequence, newest)
       }
-      const unknown = found.flatMap(({ id }) => prompts.has(id) ? [] : [id])
+      const unknown = found.flatMap(({ id }) => (prompts.has(id) ? [] : [id]))
       for (const [id, text] of yield* activity.prompts(unknown)) prompts.set(id, toOneLine(clean(text)))
-      world = { sequence, sessions, removed: new Set(removed), facts, running: yield* activity.running, prompts, ...collectLinks(sessions, facts) }
+      world = {
+        sequence,
+        sessions,
+        removed: new Set(removed),
+        facts,
+        running: yield* activity.running,
+        prompts,
+        ...collectLinks(sessions, facts)
+      }
       return world
     })
 
     const runIfThere = (work: Effect.Effect<World, SessionStoreError>) =>
-      lock.withPermit(Effect.flatMap(exists, (isThere) => isThere ? work : Effect.succeed(nowhere)))
+      lock.withPermit(Effect.flatMap(exists, (isThere) => (isThere ? work : Effect.succeed(nowhere))))
 
-    const noted = Effect.gen(function*() {
+    const noted = Effect.gen(function* () {
       // Before the reading: what is written meanwhile is read again.
       version = yield* activity.version
       return yield* read
     })
     return {
       refresh: runIfThere(noted),
-      current: runIfThere(Effect.flatMap(activity.version, (now) => now === version ? Effect.succeed(world) : noted))
+      current: runIfThere(Effect.flatMap(activity.version, (now) => (now === version ? Effect.succeed(world) : noted)))
     }
   })

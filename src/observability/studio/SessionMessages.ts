@@ -1,6 +1,6 @@
 /**
- * The conversation of a session for people: its messages with their origin, calls with the files that they changed, results with
- * their outcome, images by their address.
+ * The conversation of a session for people: its messages with their origin, calls with the files that they changed,
+ * results with their outcome, images by their address.
  */
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
@@ -19,16 +19,25 @@ export interface Image {
 }
 
 /** Types of images that a browser shows and that hold no script. */
-const imageTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"])
+const imageTypes: ReadonlySet<string> = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "image/avif",
+  "image/bmp"
+])
 
 const isImage = ({ mediaType }: Prompt.FilePart): boolean => mediaType.startsWith("image/")
 
 /** Files of a message in order: its own, and those of its results. */
 const listFiles = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
-  typeof content === "string" ? [] : content.flatMap((part): ReadonlyArray<Prompt.FilePart> => {
-    if (part.type === "file") return [part]
-    return part.type === "tool-result" ? (part.modelOutput ?? []).filter((one) => one.type === "file") : []
-  })
+  typeof content === "string"
+    ? []
+    : content.flatMap((part): ReadonlyArray<Prompt.FilePart> => {
+        if (part.type === "file") return [part]
+        return part.type === "tool-result" ? (part.modelOutput ?? []).filter((one) => one.type === "file") : []
+      })
 
 /** Place of an image as its address names it: the position of its message, and its index among the files there. */
 export const parseImagePlace = (name: string): { readonly position: number; readonly index: number } | undefined => {
@@ -43,7 +52,10 @@ export const findImage = (message: Prompt.Message, index: number): Image | undef
   if (typeof file.data !== "string") return { mediaType: file.mediaType, bytes: file.data }
   const base64 = /^data:[^,]*;base64,/u.exec(file.data)?.[0] ?? ""
   try {
-    return { mediaType: file.mediaType, bytes: Uint8Array.from(atob(file.data.slice(base64.length)), (letter) => letter.charCodeAt(0)) }
+    return {
+      mediaType: file.mediaType,
+      bytes: Uint8Array.from(atob(file.data.slice(base64.length)), (letter) => letter.charCodeAt(0))
+    }
   } catch {
     // No base64: there is no image.
     return undefined
@@ -55,7 +67,12 @@ const toFilePart = (sessionId: string, position: number | undefined, file: Promp
   if (!isImage(file)) return { type: "file", mediaType, name: fileName }
   if (data instanceof URL) return { type: "image", mediaType, url: data.href, local: false }
   if (position === undefined || !imageTypes.has(mediaType)) return { type: "file", mediaType, name: fileName }
-  return { type: "image", mediaType, url: `/api/sessions/${encodeURIComponent(sessionId)}/images/${position}-${index}`, local: true }
+  return {
+    type: "image",
+    mediaType,
+    url: `/api/sessions/${encodeURIComponent(sessionId)}/images/${position}-${index}`,
+    local: true
+  }
 }
 
 /** Splits a unified diff into its files. */
@@ -68,7 +85,10 @@ const splitDiff = (diff: string): ReadonlyArray<FileDiff> =>
 
 /** Changes of files that a call and the calls of its tool made, as they were recorded. */
 const listRecordedChanges = ({ calls, changes }: Call): ReadonlyArray<FileDiff> => [
-  ...changes.map(({ diff, path }) => ({ path: FileChange.readFileName({ diff, path }), text: diff.replace(/^--- .*\n\+\+\+ .*\n/u, "") })),
+  ...changes.map(({ diff, path }) => ({
+    path: FileChange.readFileName({ diff, path }),
+    text: diff.replace(/^--- .*\n\+\+\+ .*\n/u, "")
+  })),
   ...calls.flatMap(listRecordedChanges)
 ]
 
@@ -79,24 +99,38 @@ const listChangesOr = (call: Call | undefined, otherwise: () => ReadonlyArray<Fi
 }
 
 /** Changes of files that a call made, as its arguments and its result tell them. */
-const deriveDiffs = ({ name, params }: Prompt.ToolCallPart, result: string, status: string): ReadonlyArray<FileDiff> => {
+const deriveDiffs = (
+  { name, params }: Prompt.ToolCallPart,
+  result: string,
+  status: string
+): ReadonlyArray<FileDiff> => {
   if (status !== "ok") return []
   const given = toFields(params)
-  if (name === "patch") return splitDiff(toNonEmptyText(toFields(Option.getOrUndefined(Json.parse(result)))["diff"]) ?? "")
+  if (name === "patch")
+    return splitDiff(toNonEmptyText(toFields(Option.getOrUndefined(Json.parse(result)))["diff"]) ?? "")
   const [path, content] = [toNonEmptyText(given["path"]), toNonEmptyText(given["content"])]
   if (name !== "write_file" || path === undefined || content === undefined) return []
   const lines = content === "" ? [] : content.replace(/\n$/u, "").split("\n")
-  return [{ path, text: `@@ -0,0 +${lines.length === 0 ? 0 : 1},${lines.length} @@\n${lines.map((line) => `+${line}\n`).join("")}` }]
+  return [
+    {
+      path,
+      text: `@@ -0,0 +${lines.length === 0 ? 0 : 1},${lines.length} @@\n${lines.map((line) => `+${line}\n`).join("")}`
+    }
+  ]
 }
 
-const formatIndented = (value: unknown): string => typeof value === "string" ? value : Option.getOrElse(Option.liftThrowable(() => JSON.stringify(value, null, 2) ?? "")(), () => Json.toText(value))
+const formatIndented = (value: unknown): string =>
+  typeof value === "string"
+    ? value
+    : Option.getOrElse(Option.liftThrowable(() => JSON.stringify(value, null, 2) ?? "")(), () => Json.toText(value))
 
 /** Calls of some runs by their ids; the last of an id wins. */
-const indexCalls = (runs: ReadonlyArray<Run>): ReadonlyMap<string, Call> => new Map(runs.flatMap(({ steps }) => steps.flatMap(({ calls }) => calls.map((call) => [call.id, call] as const))))
+const indexCalls = (runs: ReadonlyArray<Run>): ReadonlyMap<string, Call> =>
+  new Map(runs.flatMap(({ steps }) => steps.flatMap(({ calls }) => calls.map((call) => [call.id, call] as const))))
 
 /** Text of a result as the model got it. */
 const readResultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
-  const told = (modelOutput ?? []).flatMap((part) => part.type === "text" ? [part.text] : [])
+  const told = (modelOutput ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
   return told.length > 0 ? told.join("\n") : toOutputText(result)
 }
 
@@ -123,20 +157,31 @@ const toParts = (
       case "tool-call": {
         const call = calls.get(part.id)
         const result = call?.result === undefined ? "" : toOutputText(call.result.result)
-        return [{
-          type: "call",
-          id: part.id,
-          name: part.name,
-          args: formatIndented(part.params),
-          children: call?.children.map(({ start }) => start.sessionId) ?? [],
-          diffs: listChangesOr(call, () => deriveDiffs(part, result, describeEnding(call, call?.result)))
-        }]
+        return [
+          {
+            type: "call",
+            id: part.id,
+            name: part.name,
+            args: formatIndented(part.params),
+            children: call?.children.map(({ start }) => start.sessionId) ?? [],
+            diffs: listChangesOr(call, () => deriveDiffs(part, result, describeEnding(call, call?.result)))
+          }
+        ]
       }
       case "tool-result": {
         const call = calls.get(part.id)
-        const images = (part.modelOutput ?? []).flatMap((one) => one.type === "file" ? [toFilePart(sessionId, position, one, files++)] : [])
+        const images = (part.modelOutput ?? []).flatMap((one) =>
+          one.type === "file" ? [toFilePart(sessionId, position, one, files++)] : []
+        )
         return [
-          { type: "result", id: part.id, name: part.name, text: readResultText(part), status: describeEnding(call, part), duration: call?.end?.ran === true ? call.end.durationMillis : undefined },
+          {
+            type: "result",
+            id: part.id,
+            name: part.name,
+            text: readResultText(part),
+            status: describeEnding(call, part),
+            duration: call?.end?.ran === true ? call.end.durationMillis : undefined
+          },
           ...images
         ]
       }
@@ -146,40 +191,66 @@ const toParts = (
   })
 }
 
-const isBroken = ({ options }: Prompt.Message): boolean => toFields(toFields(options)["hermes-effect"])["broken_off"] === true
+const isBroken = ({ options }: Prompt.Message): boolean =>
+  toFields(toFields(options)["hermes-effect"])["broken_off"] === true
 
 /** Messages of a session in order, the system prompt first, and the incomplete answers of runs that were cut. */
 export const buildConversation = (tree: Tree, sessionId: string, systemPrompt: string): ReadonlyArray<Message> => {
   const runs = tree.roots.filter((run) => run.sessionId === sessionId)
   const calls = indexCalls(runs)
   const runOf = new Map(runs.flatMap(({ messages, turnId }) => messages.map((message) => [message, turnId] as const)))
-  const stepOf = new Map(runs.flatMap(({ steps }) => steps.flatMap((step) => step.message === undefined ? [] : [[step.message, step] as const])))
+  const stepOf = new Map(
+    runs.flatMap(({ steps }) =>
+      steps.flatMap((step) => (step.message === undefined ? [] : [[step.message, step] as const]))
+    )
+  )
   const stored = tree.conversation(sessionId).flatMap((one): ReadonlyArray<Message> => {
     const { at, message, origin, position } = one
     if (message === undefined) return []
     const answered = stepOf.get(one)?.attempts.findLast(({ end }) => end !== undefined)
-    return [{
-      role: message.role,
-      origin,
-      position,
-      run: runOf.get(one),
-      at: at > 0 ? at : undefined,
-      model: answered?.end?.model ?? answered?.start.route.model,
-      ...(isBroken(message) ? { partial: true } : {}),
-      parts: toParts(sessionId, calls, message, position)
-    }]
+    return [
+      {
+        role: message.role,
+        origin,
+        position,
+        run: runOf.get(one),
+        at: at > 0 ? at : undefined,
+        model: answered?.end?.model ?? answered?.start.route.model,
+        ...(isBroken(message) ? { partial: true } : {}),
+        parts: toParts(sessionId, calls, message, position)
+      }
+    ]
   })
-  const cut = runs.flatMap(({ steps, turnId }) => steps.flatMap((step): ReadonlyArray<Message> => {
-    const attempt = step.message === undefined ? step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0) : undefined
-    const { answer = [], model } = attempt?.end ?? {}
-    const parts = answer.flatMap((part): ReadonlyArray<Part> => part.type === "text" || part.type === "reasoning" ? [part] : [])
-    return attempt === undefined || parts.length === 0
-      ? []
-      : [{ role: "assistant", origin: "model", run: turnId, at: attempt.endedAt, model: model ?? attempt.start.route.model, partial: true, parts }]
-  }))
+  const cut = runs.flatMap(({ steps, turnId }) =>
+    steps.flatMap((step): ReadonlyArray<Message> => {
+      const attempt =
+        step.message === undefined
+          ? step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)
+          : undefined
+      const { answer = [], model } = attempt?.end ?? {}
+      const parts = answer.flatMap((part): ReadonlyArray<Part> =>
+        part.type === "text" || part.type === "reasoning" ? [part] : []
+      )
+      return attempt === undefined || parts.length === 0
+        ? []
+        : [
+            {
+              role: "assistant",
+              origin: "model",
+              run: turnId,
+              at: attempt.endedAt,
+              model: model ?? attempt.start.route.model,
+              partial: true,
+              parts
+            }
+          ]
+    })
+  )
   const all = cut.reduce((messages: ReadonlyArray<Message>, one) => {
     const behind = messages.findLastIndex(({ at = 0, run }) => run === one.run && at <= (one.at ?? Infinity))
     return behind === -1 ? [...messages, one] : messages.toSpliced(behind + 1, 0, one)
   }, stored)
-  return systemPrompt === "" ? all : [{ role: "system", origin: "runtime", parts: [{ type: "text", text: systemPrompt }] }, ...all]
+  return systemPrompt === ""
+    ? all
+    : [{ role: "system", origin: "runtime", parts: [{ type: "text", text: systemPrompt }] }, ...all]
 }

@@ -91,7 +91,10 @@ export const listFacts = (world: World, ids: ReadonlyArray<string>): ReadonlyArr
 
 /** Tokens of a session as the store kept them. */
 const toTokens = ({ usage }: Session): Tokens => ({
-  input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
+  input: usage.inputTokens,
+  output: usage.outputTokens,
+  cacheRead: usage.cacheReadTokens,
+  cacheWrite: usage.cacheWriteTokens,
   reasoning: usage.reasoningTokens
 })
 
@@ -115,15 +118,21 @@ export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): Readon
 
 /** Sums with those of sessions that the record does not have. */
 export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSession>): Totals =>
-  some.reduce((sum, { cost, session, tokens }) => ({
-    ...sum,
-    modelCalls: sum.modelCalls + session.usage.requestCount,
-    toolCalls: sum.toolCalls + session.toolCallCount,
-    tokens: SessionFacts.addTokens(sum.tokens, tokens),
-    cost: SessionFacts.addCost(sum.cost, cost)
-  }), sums)
+  some.reduce(
+    (sum, { cost, session, tokens }) => ({
+      ...sum,
+      modelCalls: sum.modelCalls + session.usage.requestCount,
+      toolCalls: sum.toolCalls + session.toolCallCount,
+      tokens: SessionFacts.addTokens(sum.tokens, tokens),
+      cost: SessionFacts.addCost(sum.cost, cost)
+    }),
+    sums
+  )
 
-/** Sums of some sessions, without their sub-agents. Sessions that are older than the record have those that the store kept. */
+/**
+ * Sums of some sessions, without their sub-agents. Sessions that are older than the record have those that the store
+ * kept.
+ */
 export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals => {
   const recorded = listFacts(world, ids)
   const sums = SessionFacts.sumTotals(
@@ -140,7 +149,7 @@ const findLastRun = (facts: SessionFacts.SessionFacts | undefined): SessionFacts
 /** State of a session. */
 export const getStatus = (world: World, id: string): Status => {
   const run = findLastRun(world.facts.get(id))
-  return run === undefined ? world.running.has(id) ? "running" : "ok" : getRunStatus(run, world.running.has(id))
+  return run === undefined ? (world.running.has(id) ? "running" : "ok") : getRunStatus(run, world.running.has(id))
 }
 
 /** Text that differs when anything was written of a session or its sub-agents, or a run of them began or ended. */
@@ -157,19 +166,33 @@ const listDistinct = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   Array.from(new Set(names.filter((name) => name !== ""))).toSorted()
 
 const listModels = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
-  listDistinct(facts.flatMap(({ modelCalls, runs }) => modelCalls.length > 0
-    ? modelCalls.flatMap(({ model, task }) => task === undefined ? [model] : [])
-    : Array.from(runs.values(), ({ model }) => model)))
+  listDistinct(
+    facts.flatMap(({ modelCalls, runs }) =>
+      modelCalls.length > 0
+        ? modelCalls.flatMap(({ model, task }) => (task === undefined ? [model] : []))
+        : Array.from(runs.values(), ({ model }) => model)
+    )
+  )
 
 const listTools = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
   listDistinct(facts.flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name)))
 
-/** Sum of the durations of a session's runs that are counted, in milliseconds; one that runs counts to its last event, a killed one before others not. */
-export const sumDurations = (facts: SessionFacts.SessionFacts | undefined, isCounted: (run: SessionFacts.RunFacts) => boolean = () => true): number =>
-  facts === undefined ? 0 : Array.from(facts.runs.values()).reduce((sum, run, index, all) => {
-    const { endedAt, startedAt } = run
-    return isCounted(run) ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt) : sum
-  }, 0)
+/**
+ * Sum of the durations of a session's runs that are counted, in milliseconds; one that runs counts to its last event, a
+ * killed one before others not.
+ */
+export const sumDurations = (
+  facts: SessionFacts.SessionFacts | undefined,
+  isCounted: (run: SessionFacts.RunFacts) => boolean = () => true
+): number =>
+  facts === undefined
+    ? 0
+    : Array.from(facts.runs.values()).reduce((sum, run, index, all) => {
+        const { endedAt, startedAt } = run
+        return isCounted(run)
+          ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt)
+          : sum
+      }, 0)
 
 /** Summary of a session, with its sub-agents in its totals. */
 export const summarize = (world: World, session: Session): SessionSummary => {
@@ -179,7 +202,8 @@ export const summarize = (world: World, session: Session): SessionSummary => {
   const all = listFacts(world, ids)
   const status = getStatus(world, id)
   const parent = world.parents.get(id)
-  const goal = parent === undefined ? undefined : world.facts.get(parent)?.children.find((child) => child.session === id)?.goal
+  const goal =
+    parent === undefined ? undefined : world.facts.get(parent)?.children.find((child) => child.session === id)?.goal
   const models = listModels(all)
   const activeAt = Math.max(own?.activeAt ?? 0, session.endedAt ?? 0, session.startedAt)
   return {
@@ -193,7 +217,7 @@ export const summarize = (world: World, session: Session): SessionSummary => {
     cwd: session.cwd,
     startedAt: session.startedAt,
     activeAt,
-    endedAt: status === "running" ? undefined : findLastRun(own)?.endedAt ?? session.endedAt ?? activeAt,
+    endedAt: status === "running" ? undefined : (findLastRun(own)?.endedAt ?? session.endedAt ?? activeAt),
     duration: sumDurations(own),
     status,
     failure: findLastRun(own)?.failure,
@@ -219,7 +243,16 @@ const orders: Readonly<Record<Sort, (one: SessionSummary) => number | string>> =
 }
 
 /** Names of the orders of a list. */
-export const sorts: ReadonlyArray<Sort> = ["activity", "started", "duration", "cost", "tokens", "errors", "steps", "title"]
+export const sorts: ReadonlyArray<Sort> = [
+  "activity",
+  "started",
+  "duration",
+  "cost",
+  "tokens",
+  "errors",
+  "steps",
+  "title"
+]
 
 /** Names of the states of a session. */
 export const statuses: ReadonlyArray<Status> = ["ok", "error", "interrupted", "running"]
@@ -239,7 +272,9 @@ const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
     (query.since === undefined || one.activeAt >= query.since) &&
     (query.until === undefined || one.startedAt < query.until) &&
     (query.minCost === undefined || (one.cost ?? 0) >= query.minCost) &&
-    (words === "" || hits.has(one.id) || [one.title, one.prompt, one.id, one.goal].some((text) => text?.toLowerCase().includes(words) === true))
+    (words === "" ||
+      hits.has(one.id) ||
+      [one.title, one.prompt, one.id, one.goal].some((text) => text?.toLowerCase().includes(words) === true))
 }
 
 /** Summaries of all sessions that a query finds, sorted; all pages. */
@@ -250,7 +285,9 @@ export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string
     const [x, y] = isUp ? [order(a), order(b)] : [order(b), order(a)]
     return x < y ? -1 : x > y ? 1 : b.startedAt - a.startedAt || (a.id < b.id ? -1 : 1)
   }
-  return Array.from(world.sessions.values(), (session) => summarize(world, session)).filter(makeMatcher(query, hits)).toSorted(compareSummaries)
+  return Array.from(world.sessions.values(), (session) => summarize(world, session))
+    .filter(makeMatcher(query, hits))
+    .toSorted(compareSummaries)
 }
 
 /** One page of the sessions that a query finds. */

@@ -23,12 +23,13 @@
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
  *
- * A query names a field that may have several values once for each: `model=a&model=b` finds either. A failure has a status
- * of 400 and above and the body {@link Problem}. A POST has the header `content-type: application/json`; it answers 403
- * unless {@link About.write}.
+ * A query names a field that may have several values once for each: `model=a&model=b` finds either. A failure has a
+ * status of 400 and above and the body {@link Problem}. A POST has the header `content-type: application/json`; it
+ * answers 403 unless {@link About.write}.
  *
- * The stream sends a comment every 15 s, and an event `problem` ({@link Problem}) when the store cannot be read; it goes on then. Each event has the sequence of the record as its `id`; the browser sends the last
- * one as `Last-Event-ID` when it connects again, and gets what came since. `after=SEQUENCE` in the query means the same for
+ * The stream sends a comment every 15 s, and an event `problem` ({@link Problem}) when the store cannot be read; it
+ * goes on then. Each event has the sequence of the record as its `id`; the browser sends the last one as
+ * `Last-Event-ID` when it connects again, and gets what came since. `after=SEQUENCE` in the query means the same for
  * the first connection: a page gives the {@link SessionDetail.sequence} or {@link SessionList.sequence} that it has.
  */
 import type { Data } from "../trace/PageData.ts"
@@ -335,18 +336,20 @@ export interface Comparison {
   /** Both runs with the changes from the left to the right; tabs are named by {@link Side.name}. */
   readonly data: Data
   /** The first change; absent when both are the same. */
-  readonly first?: {
-    /** Index in `data.diff`. */
-    readonly change: number
-    readonly state: "changed" | "removed" | "added"
-    readonly left?: string | undefined
-    readonly right?: string | undefined
-  } | undefined
+  readonly first?:
+    | {
+        /** Index in `data.diff`. */
+        readonly change: number
+        readonly state: "changed" | "removed" | "added"
+        readonly left?: string | undefined
+        readonly right?: string | undefined
+      }
+    | undefined
 }
 
 /**
- * Formats of a dataset, JSON Lines all: `atif` has an ATIF trajectory in each line, `jsonl` a stored session with its messages,
- * `sharegpt` a conversation for training. In an archive each line is a file.
+ * Formats of a dataset, JSON Lines all: `atif` has an ATIF trajectory in each line, `jsonl` a stored session with its
+ * messages, `sharegpt` a conversation for training. In an archive each line is a file.
  */
 export type ExportFormat = "atif" | "jsonl" | "sharegpt"
 
@@ -355,7 +358,8 @@ export type ExportFormat = "atif" | "jsonl" | "sharegpt"
  *
  * - `position` of a user message: with this `prompt`, or the same one.
  * - `position` of an answer: the model answers again.
- * - `result` replaces the result of one call; the run goes on behind the results of that step. `position` is not given then.
+ * - `result` replaces the result of one call; the run goes on behind the results of that step. `position` is not given
+ *   then.
  */
 export interface ReplayRequest {
   readonly position?: number | undefined
@@ -377,7 +381,9 @@ export interface ReplaySource {
   readonly changed: ReadonlyArray<string>
 }
 
-/** A new score of a session or of one of its runs. A later one of the same name and run replaces it; null takes it back. */
+/**
+ * A new score of a session or of one of its runs. A later one of the same name and run replaces it; null takes it back.
+ */
 export interface ScoreRequest {
   readonly name: string
   readonly value: number | string | boolean | null

@@ -20,37 +20,68 @@ export const makeBadRequest = (message: string): Refusal => new Refusal({ status
 /** Longest body of a write, in bytes. */
 export const longestBody = 2_000_000
 
-const readChoice = <A extends string>(name: string, value: string | null, known: ReadonlyArray<A>): Effect.Effect<A | undefined, Refusal> => {
+const readChoice = <A extends string>(
+  name: string,
+  value: string | null,
+  known: ReadonlyArray<A>
+): Effect.Effect<A | undefined, Refusal> => {
   if (value === null) return Effect.succeed(undefined)
   const found = known.find((each) => each === value)
-  return found === undefined ? Effect.fail(makeBadRequest(`${name} is one of ${known.join(", ")}, not ${JSON.stringify(value)}`)) : Effect.succeed(found)
+  return found === undefined
+    ? Effect.fail(makeBadRequest(`${name} is one of ${known.join(", ")}, not ${JSON.stringify(value)}`))
+    : Effect.succeed(found)
 }
 
 const readNumber = (
   name: string,
   value: string | null,
-  { from = -Infinity, to = Infinity, whole = false }: { readonly from?: number; readonly to?: number; readonly whole?: boolean } = {}
+  {
+    from = -Infinity,
+    to = Infinity,
+    whole = false
+  }: { readonly from?: number; readonly to?: number; readonly whole?: boolean } = {}
 ): Effect.Effect<number | undefined, Refusal> => {
   if (value === null) return Effect.succeed(undefined)
   const read = value.trim() === "" ? Number.NaN : Number(value)
-  if (Number.isFinite(read) && read >= from && read <= to && (!whole || Number.isInteger(read))) return Effect.succeed(read)
+  if (Number.isFinite(read) && read >= from && read <= to && (!whole || Number.isInteger(read)))
+    return Effect.succeed(read)
   const range = `${from === -Infinity ? "" : ` from ${from}`}${to === Infinity ? "" : ` to ${to}`}`
-  return Effect.fail(makeBadRequest(`${name} is a ${whole ? "whole " : ""}number${range}, not ${JSON.stringify(value)}`))
+  return Effect.fail(
+    makeBadRequest(`${name} is a ${whole ? "whole " : ""}number${range}, not ${JSON.stringify(value)}`)
+  )
 }
 
 const names: ReadonlySet<string> = new Set([
-  "q", "source", "model", "status", "since", "until", "tool", "minCost", "children", "sort", "order", "limit", "offset", "utcOffset"
+  "q",
+  "source",
+  "model",
+  "status",
+  "since",
+  "until",
+  "tool",
+  "minCost",
+  "children",
+  "sort",
+  "order",
+  "limit",
+  "offset",
+  "utcOffset"
 ])
 
 /** Reads the query of a list. Parameters in `more` belong to the endpoint; any other unknown name is refused. */
-export const readQuery = Effect.fnUntraced(function*(
+export const readQuery = Effect.fnUntraced(function* (
   search: URLSearchParams,
   more: ReadonlyArray<string> = []
 ): Effect.fn.Return<SessionQuery, Refusal> {
   const unknown = Array.from(search.keys()).find((name) => !names.has(name) && !more.includes(name))
-  if (unknown !== undefined) return yield* makeBadRequest(`unknown parameter ${JSON.stringify(unknown)}: the parameters are ${[...names, ...more].join(", ")}`)
-  const readValues = (name: string) => search.has(name) ? search.getAll(name) : undefined
-  const status: ReadonlyArray<Status | undefined> = yield* Effect.forEach(search.getAll("status"), (value) => readChoice("status", value, SessionQueries.statuses))
+  if (unknown !== undefined)
+    return yield* makeBadRequest(
+      `unknown parameter ${JSON.stringify(unknown)}: the parameters are ${[...names, ...more].join(", ")}`
+    )
+  const readValues = (name: string) => (search.has(name) ? search.getAll(name) : undefined)
+  const status: ReadonlyArray<Status | undefined> = yield* Effect.forEach(search.getAll("status"), (value) =>
+    readChoice("status", value, SessionQueries.statuses)
+  )
   const children = yield* readChoice("children", search.get("children"), ["true", "false"])
   const sort: Sort | undefined = yield* readChoice("sort", search.get("sort"), SessionQueries.sorts)
   return {
@@ -76,7 +107,10 @@ const formats: ReadonlyArray<ExportFormat> = ["atif", "jsonl", "sharegpt"]
 /** Reads the format of an export. */
 export const readFormat = (search: URLSearchParams): Effect.Effect<ExportFormat, Refusal> =>
   Effect.flatMap(readChoice("format", search.get("format"), formats), (found) =>
-    found === undefined ? Effect.fail(makeBadRequest(`format is missing: it is one of ${formats.join(", ")}`)) : Effect.succeed(found))
+    found === undefined
+      ? Effect.fail(makeBadRequest(`format is missing: it is one of ${formats.join(", ")}`))
+      : Effect.succeed(found)
+  )
 
 /** Reads if an export is to be an archive with a file for each session. */
 export const readArchiveFlag = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
@@ -112,7 +146,9 @@ const makeBodyReader = <S extends Schema.Codec<unknown, unknown, never, never>>(
     Option.match(Json.parse(text), {
       onNone: () => Effect.fail(makeBadRequest("the body is not JSON")),
       onSome: (value) =>
-        Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) => makeBadRequest(`the body does not fit: ${error.message.replace(/\s+/gu, " ")}`))
+        Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) =>
+          makeBadRequest(`the body does not fit: ${error.message.replace(/\s+/gu, " ")}`)
+        )
     })
 }
 

@@ -13,7 +13,8 @@ export const makeJsonResponse = (value: unknown, status = 200): Response =>
   HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json; charset=utf-8" })
 
 /** A failure: the condition, then what to do. */
-export const makeProblem = (status: number, message: string): Response => makeJsonResponse({ error: message } satisfies Problem, status)
+export const makeProblem = (status: number, message: string): Response =>
+  makeJsonResponse({ error: message } satisfies Problem, status)
 
 const safety = {
   "cache-control": "no-store",
@@ -29,10 +30,15 @@ export const addSafetyHeaders = (response: Response): Response => {
   const safe = HttpServerResponse.setHeaders(response, safety)
   return "content-security-policy" in response.headers
     ? safe
-    : HttpServerResponse.setHeader(safe, "content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+    : HttpServerResponse.setHeader(
+        safe,
+        "content-security-policy",
+        "default-src 'none'; frame-ancestors 'none'; sandbox"
+      )
 }
 
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
   "form-action 'none'; require-trusted-types-for 'script'; frame-ancestors 'none'"
 
 const page = `<!doctype html>
@@ -53,7 +59,10 @@ const page = `<!doctype html>
 export const findPageFile = (path: string): Response | undefined => {
   switch (path) {
     case "/":
-      return HttpServerResponse.text(page, { contentType: "text/html; charset=utf-8", headers: { "content-security-policy": policy } })
+      return HttpServerResponse.text(page, {
+        contentType: "text/html; charset=utf-8",
+        headers: { "content-security-policy": policy }
+      })
     case "/studio.js":
       return HttpServerResponse.text(script, { contentType: "text/javascript; charset=utf-8" })
     case "/studio.css":

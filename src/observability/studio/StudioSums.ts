@@ -52,7 +52,10 @@ export interface ErrorShare {
   readonly session: string
 }
 
-/** Sums over the sessions that a query finds and their sub-agents; with `since` or `until` over what happened between them. */
+/**
+ * Sums over the sessions that a query finds and their sub-agents; with `since` or `until` over what happened between
+ * them.
+ */
 export interface Aggregates extends Totals {
   /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number

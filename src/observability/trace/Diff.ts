@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Computes the shortest edit script (Myers) between the common beginning and the common end. Runs with little in common are
- * not compared completely: beyond {@link limit} edits, all rows in between count as removed and added.
+ * Computes the shortest edit script (Myers) between the common beginning and the common end. Runs with little in common
+ * are not compared completely: beyond {@link limit} edits, all rows in between count as removed and added.
  */
 import type { Row } from "./Row.ts"
 
@@ -23,21 +23,25 @@ const makePairKey = ({ depth, kind, name, task }: Row): string =>
   kind === "agent" || kind === "llm" ? `${kind} ${depth} ${task}` : `${kind} ${depth} ${name}`
 
 /**
- * Compares two rows of a pair. An agent's own session is another one in each run, and its goal is that of the message or the call
- * that it has it from.
+ * Compares two rows of a pair. An agent's own session is another one in each run, and its goal is that of the message
+ * or the call that it has it from.
  */
 const isSame = (a: Row, b: Row): boolean =>
   a.status === b.status && (a.kind === "agent" || (a.name === b.name && a.text === b.text))
 
 /** Finds the longest list of equal pairs of places, in order; empty beyond the limit. */
-const findCommonPairs = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<readonly [number, number]> => {
+const findCommonPairs = (
+  a: ReadonlyArray<string>,
+  b: ReadonlyArray<string>
+): ReadonlyArray<readonly [number, number]> => {
   const most = Math.min(a.length + b.length, limit)
   const furthest = new Int32Array(2 * most + 3)
   const trail: Array<Int32Array> = []
   for (let edits = 0; edits <= most; edits++) {
     trail.push(furthest.slice())
     for (let k = -edits; k <= edits; k += 2) {
-      const down = k === -edits || (k !== edits && getFurthest(furthest, k - 1, most) < getFurthest(furthest, k + 1, most))
+      const down =
+        k === -edits || (k !== edits && getFurthest(furthest, k - 1, most) < getFurthest(furthest, k + 1, most))
       let x = down ? getFurthest(furthest, k + 1, most) : getFurthest(furthest, k - 1, most) + 1
       let y = x - k
       while (x < a.length && y < b.length && a[x] === b[y]) {
@@ -86,7 +90,9 @@ export const compareRows = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>)
   while (tail < a.length - start && tail < b.length - start && a.at(-1 - tail) === b.at(-1 - tail)) tail++
   const pairs: Array<readonly [number, number]> = [
     ...Array.from({ length: start }, (_, index) => [index, index] as const),
-    ...findCommonPairs(a.slice(start, a.length - tail), b.slice(start, b.length - tail)).map(([x, y]) => [x + start, y + start] as const),
+    ...findCommonPairs(a.slice(start, a.length - tail), b.slice(start, b.length - tail)).map(
+      ([x, y]) => [x + start, y + start] as const
+    ),
     ...Array.from({ length: tail }, (_, index) => [a.length - tail + index, b.length - tail + index] as const)
   ]
   const changes: Array<Change> = []
@@ -96,7 +102,8 @@ export const compareRows = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>)
     while (y < toY) changes.push({ state: "added", left: -1, right: y++ })
     const one = left[toX]
     const other = right[toY]
-    if (one !== undefined && other !== undefined) changes.push({ state: isSame(one, other) ? "same" : "changed", left: x++, right: y++ })
+    if (one !== undefined && other !== undefined)
+      changes.push({ state: isSame(one, other) ? "same" : "changed", left: x++, right: y++ })
   }
   return changes
 }

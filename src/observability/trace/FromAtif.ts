@@ -7,7 +7,8 @@ import { describeToolEnding } from "./ToolEnding.ts"
 
 const formatJson = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
 
-const makeDetails = (title: string, content: string | undefined): ReadonlyArray<Detail> => content ? [{ title, text: content }] : []
+const makeDetails = (title: string, content: string | undefined): ReadonlyArray<Detail> =>
+  content ? [{ title, text: content }] : []
 
 interface Times {
   readonly start: number
@@ -18,7 +19,9 @@ const readInvocation = (extra: unknown, otherwise: number): Times => {
   const one = toFields(toFields(extra)["invocation"])
   const start = toFiniteNumber(one["start_timestamp"])
   const end = toFiniteNumber(one["end_timestamp"])
-  return start === undefined || end === undefined ? { start: otherwise, end: otherwise } : { start: start * 1000, end: end * 1000 }
+  return start === undefined || end === undefined
+    ? { start: otherwise, end: otherwise }
+    : { start: start * 1000, end: end * 1000 }
 }
 
 const parseInstant = (timestamp: string | null | undefined): number => {
@@ -27,7 +30,8 @@ const parseInstant = (timestamp: string | null | undefined): number => {
 }
 
 /** Message of an error, which is a text or has one. */
-const readErrorMessage = (value: unknown): string | undefined => toNonEmptyText(value) ?? toNonEmptyText(toFields(value)["message"])
+const readErrorMessage = (value: unknown): string | undefined =>
+  toNonEmptyText(value) ?? toNonEmptyText(toFields(value)["message"])
 
 const makeStepRow = (one: Atif.Step, model: string | undefined, times: Times): Omit<Draft, "id" | "parent"> => {
   const message = Message.toPlainText(one.message)
@@ -37,7 +41,8 @@ const makeStepRow = (one: Atif.Step, model: string | undefined, times: Times): O
   return makeDraft({
     ...times,
     kind: one.source === "agent" ? "llm" : one.source,
-    name: one.source === "agent" ? one.llm_call_count === 0 ? "rule" : one.model_name ?? model ?? "model" : one.source,
+    name:
+      one.source === "agent" ? (one.llm_call_count === 0 ? "rule" : (one.model_name ?? model ?? "model")) : one.source,
     text: toOneLine(error ?? (message || calls)),
     status: toFields(one.extra)["error"] === undefined ? "" : "error",
     model: one.model_name ?? "",
@@ -65,38 +70,42 @@ const readEndTimes = (facts: Fields): Times => {
 
 /** Rows of the attempts that failed before a step, or instead of it. */
 const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
-  toItems(toFields(step.extra)["retries"]).map(toFields).map((facts) => {
-    const model = toNonEmptyText(facts["model"]) ?? "model"
-    return makeDraft({
-      ...readEndTimes(facts),
-      kind: "llm",
-      name: model,
-      model,
-      status: "error",
-      text: toOneLine(readErrorMessage(facts["error"]) ?? toNonEmptyText(facts["status"]) ?? ""),
-      details: [{ title: "Attempt", text: formatJson(facts) }]
+  toItems(toFields(step.extra)["retries"])
+    .map(toFields)
+    .map((facts) => {
+      const model = toNonEmptyText(facts["model"]) ?? "model"
+      return makeDraft({
+        ...readEndTimes(facts),
+        kind: "llm",
+        name: model,
+        model,
+        status: "error",
+        text: toOneLine(readErrorMessage(facts["error"]) ?? toNonEmptyText(facts["status"]) ?? ""),
+        details: [{ title: "Attempt", text: formatJson(facts) }]
+      })
     })
-  })
 
 /** Rows of what models were asked beside the conversation: titles, judgements. */
 const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
-  toItems(toFields(trajectory.extra)["side_tasks"]).map(toFields).map((facts) => {
-    const metrics = toFields(facts["metrics"])
-    return makeDraft({
-      ...readEndTimes(facts),
-      kind: "llm",
-      name: toNonEmptyText(facts["model"]) ?? "model",
-      model: toNonEmptyText(facts["model"]) ?? "",
-      task: toNonEmptyText(facts["task"]) ?? "side task",
-      text: toOneLine(readErrorMessage(facts["error"]) ?? ""),
-      status: toNonEmptyText(facts["status"]) === "answered" ? "ok" : "error",
-      promptTokens: toFiniteNumber(metrics["prompt_tokens"]) ?? 0,
-      completionTokens: toFiniteNumber(metrics["completion_tokens"]) ?? 0,
-      cachedTokens: toFiniteNumber(metrics["cached_tokens"]) ?? 0,
-      cost: toFiniteNumber(metrics["cost_usd"]) ?? 0,
-      details: [{ title: "Side task", text: formatJson(facts) }]
+  toItems(toFields(trajectory.extra)["side_tasks"])
+    .map(toFields)
+    .map((facts) => {
+      const metrics = toFields(facts["metrics"])
+      return makeDraft({
+        ...readEndTimes(facts),
+        kind: "llm",
+        name: toNonEmptyText(facts["model"]) ?? "model",
+        model: toNonEmptyText(facts["model"]) ?? "",
+        task: toNonEmptyText(facts["task"]) ?? "side task",
+        text: toOneLine(readErrorMessage(facts["error"]) ?? ""),
+        status: toNonEmptyText(facts["status"]) === "answered" ? "ok" : "error",
+        promptTokens: toFiniteNumber(metrics["prompt_tokens"]) ?? 0,
+        completionTokens: toFiniteNumber(metrics["completion_tokens"]) ?? 0,
+        cachedTokens: toFiniteNumber(metrics["cached_tokens"]) ?? 0,
+        cost: toFiniteNumber(metrics["cost_usd"]) ?? 0,
+        details: [{ title: "Side task", text: formatJson(facts) }]
+      })
     })
-  })
 
 /** Builds the rows of a trajectory and of its sub-agents. */
 export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
@@ -112,14 +121,30 @@ export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
     const within = isCopied
     const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
     const prompt = trajectory.steps.find(({ source }) => source === "user")?.message ?? ""
-    const goal = toNonEmptyText(toFields(trajectory.extra)["goal"]) ?? toNonEmptyText(Message.toPlainText(prompt).trim())
-    const name = goal === undefined ? trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name : toOneLine(goal)
+    const goal =
+      toNonEmptyText(toFields(trajectory.extra)["goal"]) ?? toNonEmptyText(Message.toPlainText(prompt).trim())
+    const name =
+      goal === undefined
+        ? (trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name)
+        : toOneLine(goal)
     const { tool_definitions: definitions, ...facts } = trajectory.agent
-    const agent = addRow(makeDraft({ kind: "agent", name, status: toNonEmptyText(toFields(trajectory.extra)["status"]) ?? "", model: facts.model_name ?? "", text: trajectory.session_id ?? trajectory.agent.name, details: [
-      ...(trajectory.final_metrics ? [{ title: "Totals", text: formatJson(trajectory.final_metrics) }] : []),
-      { title: "Agent", text: formatJson(facts) },
-      ...(definitions ? [{ title: `Tool definitions (${definitions.length})`, text: formatJson(definitions), folded: true }] : [])
-    ] }), parent)
+    const agent = addRow(
+      makeDraft({
+        kind: "agent",
+        name,
+        status: toNonEmptyText(toFields(trajectory.extra)["status"]) ?? "",
+        model: facts.model_name ?? "",
+        text: trajectory.session_id ?? trajectory.agent.name,
+        details: [
+          ...(trajectory.final_metrics ? [{ title: "Totals", text: formatJson(trajectory.final_metrics) }] : []),
+          { title: "Agent", text: formatJson(facts) },
+          ...(definitions
+            ? [{ title: `Tool definitions (${definitions.length})`, text: formatJson(definitions), folded: true }]
+            : [])
+        ]
+      }),
+      parent
+    )
     let last = 0
     const extendTimes = (times: Times): void => {
       if (times.start > 0 && (agent.start === 0 || times.start < agent.start)) agent.start = times.start
@@ -131,20 +156,29 @@ export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
     for (const one of trajectory.steps) {
       isCopied = within || one.is_copied_context === true
       const times = readInvocation(one.extra, parseInstant(one.timestamp) || last)
-      const maker = one.llm_call_count === 0 ? tools.get(toNonEmptyText(toFields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "") : undefined
+      const maker =
+        one.llm_call_count === 0
+          ? tools.get(toNonEmptyText(toFields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "")
+          : undefined
       const step = maker ?? addRow(makeStepRow(one, facts.model_name ?? undefined, times), agent.id)
       extendTimes(times)
       for (const attempt of listFailedAttempts(one)) extendTimes(addRow(attempt, step.id))
       const placed = new Map<string, Draft>()
       for (const call of one.tool_calls ?? []) {
         const during = readInvocation(call.extra, times.end)
-        placed.set(call.tool_call_id, addRow(makeDraft({
-          ...during,
-          kind: "tool",
-          name: call.function_name,
-          text: toOneLine(JSON.stringify(call.arguments)),
-          details: [{ title: "Arguments", text: formatJson(call.arguments) }]
-        }), (maker ?? agent).id))
+        placed.set(
+          call.tool_call_id,
+          addRow(
+            makeDraft({
+              ...during,
+              kind: "tool",
+              name: call.function_name,
+              text: toOneLine(JSON.stringify(call.arguments)),
+              details: [{ title: "Arguments", text: formatJson(call.arguments) }]
+            }),
+            (maker ?? agent).id
+          )
+        )
         const row = placed.get(call.tool_call_id)
         if (row !== undefined) tools.set(call.tool_call_id, row)
         extendTimes(during)
@@ -154,10 +188,16 @@ export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
         if (tool !== undefined) {
           const extra = toFields(result.extra)
           const output = result.content ? Message.toPlainText(result.content) : ""
-          const ended = describeToolEnding(toNonEmptyText(extra["status"]) ?? "ok", output, readErrorMessage(extra["error"]) ?? toNonEmptyText(extra["error_message"]))
+          const ended = describeToolEnding(
+            toNonEmptyText(extra["status"]) ?? "ok",
+            output,
+            readErrorMessage(extra["error"]) ?? toNonEmptyText(extra["error_message"])
+          )
           tool.status = ended.status
           tool.text = ended.error ?? tool.text
-          const changes = toItems(extra["changes"]).map((change) => toNonEmptyText(toFields(change)["diff"]) ?? "").join("")
+          const changes = toItems(extra["changes"])
+            .map((change) => toNonEmptyText(toFields(change)["diff"]) ?? "")
+            .join("")
           tool.details = [
             ...makeDetails("Result", output),
             ...makeDetails("Changed files", changes),
@@ -166,7 +206,18 @@ export const buildRows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
           ]
           const approval = toFields(extra["approval"])
           const choice = toNonEmptyText(approval["choice"])
-          if (choice !== undefined) addRow(makeDraft({ kind: "approval", name: "approval", status: choice, start: tool.start, end: tool.start, details: [{ title: "Approval", text: formatJson(approval) }] }), tool.id)
+          if (choice !== undefined)
+            addRow(
+              makeDraft({
+                kind: "approval",
+                name: "approval",
+                status: choice,
+                start: tool.start,
+                end: tool.start,
+                details: [{ title: "Approval", text: formatJson(approval) }]
+              }),
+              tool.id
+            )
         }
         for (const ref of result.subagent_trajectory_ref ?? []) {
           const child = children.get(ref.trajectory_id ?? "")

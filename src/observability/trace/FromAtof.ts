@@ -10,28 +10,31 @@ import { describeToolEnding } from "./ToolEnding.ts"
 
 const toMillis = (event: Event): number => toMicros(event.timestamp) / 1000
 
-const formatPretty = (value: unknown): string => typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? ""
+const formatPretty = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "")
 
 const makeDetail = (title: string, value: unknown): ReadonlyArray<Detail> =>
   value === null || value === undefined ? [] : [{ title, text: formatPretty(value) }]
 
 const kinds: Readonly<Record<string, Kind>> = { agent: "agent", llm: "llm", tool: "tool" }
 
-const makeFoldedDetail = (title: string, value: unknown): ReadonlyArray<Detail> => makeDetail(title, value).map((one) => ({ ...one, folded: true }))
+const makeFoldedDetail = (title: string, value: unknown): ReadonlyArray<Detail> =>
+  makeDetail(title, value).map((one) => ({ ...one, folded: true }))
 
 /** Splits messages and tools off a request; each message goes to the pool, which keeps repeated ones once. */
 const makeRequestDetails = (value: unknown, pool: Pool): ReadonlyArray<Detail> => {
   const { messages, tools, ...rest } = toFields(value)
   return Array.isArray(messages)
     ? [
-      { title: "Messages", text: "", parts: messages.map((one) => pool.add(formatPretty(one))) },
-      ...makeDetail("Request", rest),
-      ...makeFoldedDetail(`Tool definitions${Array.isArray(tools) ? ` (${tools.length})` : ""}`, tools)
-    ]
+        { title: "Messages", text: "", parts: messages.map((one) => pool.add(formatPretty(one))) },
+        ...makeDetail("Request", rest),
+        ...makeFoldedDetail(`Tool definitions${Array.isArray(tools) ? ` (${tools.length})` : ""}`, tools)
+      ]
     : makeDetail("Request", value)
 }
 
-const readModel = (event: ScopeEvent): string | undefined => toNonEmptyText(event.category_profile?.["model_name"]) ?? toNonEmptyText(toFields(event.data)["model"])
+const readModel = (event: ScopeEvent): string | undefined =>
+  toNonEmptyText(event.category_profile?.["model_name"]) ?? toNonEmptyText(toFields(event.data)["model"])
 
 const readName = (event: ScopeEvent, kind: Kind): string => {
   const meta = toFields(event.metadata)
@@ -49,15 +52,25 @@ const makeScopeRow = (event: ScopeEvent, parent: number, id: number, pool: Pool)
   const meta = toFields(event.metadata)
   const kind = kinds[event.category] ?? "mark"
   return makeDraft({
-    id, parent, kind,
+    id,
+    parent,
+    kind,
     name: readName(event, kind),
-    text: kind === "tool" ? toOneLine(JSON.stringify(event.data ?? {})) : kind === "agent" ? toNonEmptyText(meta["session_id"]) ?? "" : "",
+    text:
+      kind === "tool"
+        ? toOneLine(JSON.stringify(event.data ?? {}))
+        : kind === "agent"
+          ? (toNonEmptyText(meta["session_id"]) ?? "")
+          : "",
     start: toMillis(event),
     end: toMillis(event),
     status: "open",
-    model: kind === "llm" ? readModel(event) ?? "" : "",
+    model: kind === "llm" ? (readModel(event) ?? "") : "",
     task: toNonEmptyText(meta["side_task"]) ?? "",
-    details: event.category === "llm" ? makeRequestDetails(event.data, pool) : makeDetail(kind === "tool" ? "Arguments" : "Input", event.data)
+    details:
+      event.category === "llm"
+        ? makeRequestDetails(event.data, pool)
+        : makeDetail(kind === "tool" ? "Arguments" : "Input", event.data)
   })
 }
 
@@ -67,7 +80,7 @@ const fillAnswer = (row: Draft, event: ScopeEvent, error: string | undefined): v
   const said = Answer.getAnswerText(answer)
   row.model = readModel(event) ?? answer.model ?? row.model
   row.name = row.model || row.name
-  row.text = toOneLine(isFailed(row) ? error ?? said : said || answer.calls.map(({ name }) => `→ ${name}`).join(" "))
+  row.text = toOneLine(isFailed(row) ? (error ?? said) : said || answer.calls.map(({ name }) => `→ ${name}`).join(" "))
   row.promptTokens = answer.metrics?.prompt_tokens ?? 0
   row.completionTokens = answer.metrics?.completion_tokens ?? 0
   row.cachedTokens = answer.metrics?.cached_tokens ?? 0
@@ -83,19 +96,30 @@ const fillAnswer = (row: Draft, event: ScopeEvent, error: string | undefined): v
   ]
 }
 
-const readErrorMessage = (error: unknown): string | undefined => toNonEmptyText(error) ?? toNonEmptyText(toFields(error)["message"])
+const readErrorMessage = (error: unknown): string | undefined =>
+  toNonEmptyText(error) ?? toNonEmptyText(toFields(error)["message"])
 
 const closeRow = (row: Draft, event: ScopeEvent): void => {
   const { error: named, status = "ok" } = readEnding(event)
   // Other writers put it in other places.
-  const error = named ?? (isFailed({ status }) ? readErrorMessage(toFields(event.metadata)["error"]) ?? readErrorMessage(toFields(event.data)["error"]) : undefined)
+  const error =
+    named ??
+    (isFailed({ status })
+      ? (readErrorMessage(toFields(event.metadata)["error"]) ?? readErrorMessage(toFields(event.data)["error"]))
+      : undefined)
   row.end = toMillis(event)
   row.status = status
   if (row.kind === "llm") return fillAnswer(row, event, error)
-  const ended = row.kind === "tool" ? describeToolEnding(status, formatPretty(event.data ?? ""), error) : { status, error }
+  const ended =
+    row.kind === "tool" ? describeToolEnding(status, formatPretty(event.data ?? ""), error) : { status, error }
   row.status = ended.status
   row.text = ended.error ?? row.text
-  row.details = [...makeDetail("Error", error), ...makeDetail("Result", event.data), ...row.details, ...makeFoldedDetail("Metadata", event.metadata)]
+  row.details = [
+    ...makeDetail("Error", error),
+    ...makeDetail("Result", event.data),
+    ...row.details,
+    ...makeFoldedDetail("Metadata", event.metadata)
+  ]
 }
 
 const makeMarkRow = (event: MarkEvent, parent: number, id: number): Draft => {
@@ -104,11 +128,28 @@ const makeMarkRow = (event: MarkEvent, parent: number, id: number): Draft => {
   const details = [...makeDetail("Data", event.data), ...makeDetail("Metadata", event.metadata)]
   const common = { id, parent, start: toMillis(event), end: toMillis(event), details }
   if (prompt !== undefined) {
-    return makeDraft({ ...common, kind: "user", name: "user", text: toOneLine(Message.toPlainText(prompt)), details: [...makeDetail("Message", Message.toPlainText(prompt)), ...details] })
+    return makeDraft({
+      ...common,
+      kind: "user",
+      name: "user",
+      text: toOneLine(Message.toPlainText(prompt)),
+      details: [...makeDetail("Message", Message.toPlainText(prompt)), ...details]
+    })
   }
   return event.name.startsWith("hermes.approval.")
-    ? makeDraft({ ...common, kind: "approval", name: event.name.slice(7), text: toOneLine(toNonEmptyText(meta["command"]) ?? ""), status: toNonEmptyText(meta["choice"]) ?? "" })
-    : makeDraft({ ...common, kind: "mark", name: event.name, text: toOneLine(toNonEmptyText(meta["reason"]) ?? toNonEmptyText(meta["child_goal"]) ?? "") })
+    ? makeDraft({
+        ...common,
+        kind: "approval",
+        name: event.name.slice(7),
+        text: toOneLine(toNonEmptyText(meta["command"]) ?? ""),
+        status: toNonEmptyText(meta["choice"]) ?? ""
+      })
+    : makeDraft({
+        ...common,
+        kind: "mark",
+        name: event.name,
+        text: toOneLine(toNonEmptyText(meta["reason"]) ?? toNonEmptyText(meta["child_goal"]) ?? "")
+      })
 }
 
 /** Attempts of each agent that failed since its last answer or call. */
@@ -118,7 +159,7 @@ const makeRetryTracker = () => {
   return {
     /** Puts the attempts that failed before a new one under it. */
     open: (row: Draft): void => {
-      for (const one of row.kind === "llm" ? failed.get(formatRetryKey(row)) ?? [] : []) one.parent = row.id
+      for (const one of row.kind === "llm" ? (failed.get(formatRetryKey(row)) ?? []) : []) one.parent = row.id
       if (row.kind === "tool") failed.delete(formatRetryKey(row))
     },
     close: (row: Draft): void => {
@@ -130,8 +171,9 @@ const makeRetryTracker = () => {
 }
 
 /**
- * Builds the rows of events, which must be in order of time. Scopes without an end last until the last event. An agent at the top
- * has its first prompt as its name. Attempts of a model call that were retried are inside the attempt that came last.
+ * Builds the rows of events, which must be in order of time. Scopes without an end last until the last event. An agent
+ * at the top has its first prompt as its name. Attempts of a model call that were retried are inside the attempt that
+ * came last.
  */
 export const buildRows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []
@@ -143,7 +185,13 @@ export const buildRows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArr
     if (event.kind === "mark") {
       const row = makeMarkRow(event, findParentId(event), drafts.length)
       const agent = drafts[row.parent]
-      if (row.kind === "user" && agent?.kind === "agent" && agent.parent < 0 && row.text !== "" && !asked.has(agent.id)) {
+      if (
+        row.kind === "user" &&
+        agent?.kind === "agent" &&
+        agent.parent < 0 &&
+        row.text !== "" &&
+        !asked.has(agent.id)
+      ) {
         asked.add(agent.id)
         agent.name = row.text
       }

@@ -47,21 +47,46 @@ export type Draft = { -readonly [K in keyof Omit<Row, "depth" | "lane">]: Row[K]
 
 /** Creates a draft; fields that are not given are empty, zero or -1. */
 export const makeDraft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
-  id: 0, parent: -1, text: "", start: 0, end: 0, status: "", model: "", task: "",
-  promptTokens: 0, completionTokens: 0, cachedTokens: 0, cost: 0, details: [], ...fields
+  id: 0,
+  parent: -1,
+  text: "",
+  start: 0,
+  end: 0,
+  status: "",
+  model: "",
+  task: "",
+  promptTokens: 0,
+  completionTokens: 0,
+  cachedTokens: 0,
+  cost: 0,
+  details: [],
+  ...fields
 })
 
-const failures: ReadonlySet<string> = new Set(["error", "failed", "blocked", "cancelled", "interrupted", "open", "deny", "timeout"])
+const failures: ReadonlySet<string> = new Set([
+  "error",
+  "failed",
+  "blocked",
+  "cancelled",
+  "interrupted",
+  "open",
+  "deny",
+  "timeout"
+])
 
 /** Tells if a row failed. An exit code that its program gives a meaning (`exit 1: no match`) is no failure. */
-export const isFailed = ({ status }: Pick<Row, "status">): boolean => failures.has(status) || /^exit -?\d+$/u.test(status)
+export const isFailed = ({ status }: Pick<Row, "status">): boolean =>
+  failures.has(status) || /^exit -?\d+$/u.test(status)
 
 /** Characters of a summary. */
 const longest = 200
 
 /** Joins the lines of a text and cuts it to the length of a summary. */
 export const toOneLine = (text: string): string => {
-  const line = text.slice(0, longest * 4).replace(/\s+/gu, " ").trim()
+  const line = text
+    .slice(0, longest * 4)
+    .replace(/\s+/gu, " ")
+    .trim()
   return line.length > longest ? `${line.slice(0, longest)}…` : line
 }
 

@@ -11,8 +11,9 @@ export interface ToolEnding {
 }
 
 /**
- * Reads the outcome of a call from its status, its result, and its error as the call names it. A command that ended with another
- * exit code than 0 has that as its status, with the meaning that its program gives it; its error is the last line of its output.
+ * Reads the outcome of a call from its status, its result, and its error as the call names it. A command that ended
+ * with another exit code than 0 has that as its status, with the meaning that its program gives it; its error is the
+ * last line of its output.
  */
 export const describeToolEnding = (status: string, result: string, error: string | undefined): ToolEnding => {
   const value = toFields(result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : undefined)
@@ -21,6 +22,9 @@ export const describeToolEnding = (status: string, result: string, error: string
   const isExit = status === "ok" && typeof code === "number" && code !== 0
   const ended = isExit ? `exit ${code}${meaning === undefined ? "" : `: ${toOneLine(meaning)}`}` : status
   if (!isFailed({ status: ended })) return { status: ended, error: undefined }
-  const said = error ?? toNonEmptyText(value["error"]) ?? (isExit ? toNonEmptyText(value["output"])?.trimEnd().split("\n").at(-1) : status === "error" ? result : undefined)
+  const said =
+    error ??
+    toNonEmptyText(value["error"]) ??
+    (isExit ? toNonEmptyText(value["output"])?.trimEnd().split("\n").at(-1) : status === "error" ? result : undefined)
   return { status: ended, error: said === undefined ? undefined : toOneLine(said) || undefined }
 }

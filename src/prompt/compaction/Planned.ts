@@ -1,13 +1,13 @@
 /**
- * Compaction by a plan: whole units of the conversation stay word for word, and of the older ones either the results of tools become a
- * line, or a summary stands for all of it.
+ * Compaction by a plan: whole units of the conversation stay word for word, and of the older ones either the results of
+ * tools become a line, or a summary stands for all of it.
  *
  * **Details**
  *
- * An iteration is an answer with the user's messages before it and the results behind it; a user round goes from a message of the user
- * to the next answer without calls. Old results keep their calls, so that nothing is left without its result. The newest message of the
- * user stays word for word behind a summary. Where the old part is larger than the model that writes it can hold, it is given in parts
- * that end between two units, each with the summary so far.
+ * An iteration is an answer with the user's messages before it and the results behind it; a user round goes from a
+ * message of the user to the next answer without calls. Old results keep their calls, so that nothing is left without
+ * its result. The newest message of the user stays word for word behind a summary. Where the old part is larger than
+ * the model that writes it can hold, it is given in parts that end between two units, each with the summary so far.
  *
  * Source: `nexau.md` §4.
  */
@@ -35,14 +35,22 @@ export const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"][
   let isOpen = false
   for (const message of messages) {
     const before = found.at(-1)
-    const starts = unit === "iteration"
-      ? message.role === "assistant" ? !isOpen : message.role === "user" && !isOpen
-      : message.role === "user" && !isOpen
+    const starts =
+      unit === "iteration"
+        ? message.role === "assistant"
+          ? !isOpen
+          : message.role === "user" && !isOpen
+        : message.role === "user" && !isOpen
     if (before === undefined || starts) found.push([message])
     else before.push(message)
     // Open: the unit has not had its answer yet.
     if (unit === "iteration") isOpen = message.role === "user"
-    else isOpen = message.role === "user" || message.role === "tool" || hasCalls(message) || (message.role !== "assistant" && isOpen)
+    else
+      isOpen =
+        message.role === "user" ||
+        message.role === "tool" ||
+        hasCalls(message) ||
+        (message.role !== "assistant" && isOpen)
   }
   return found
 }
@@ -51,8 +59,13 @@ const replaceOldResults = (messages: Messages, end: number, tools: ReadonlyArray
   messages.map((message, at) => {
     if (at >= end || message.role !== "tool") return message
     const content = message.content.map((part) =>
-      part.type !== "tool-result" || tools?.includes(part.name) === false || Prune.readResultText(part) === placeholder ? part : Prune.replaceResultText(part, placeholder))
-    return content.every((part, index) => part === message.content[index]) ? message : Prompt.toolMessage({ content, options: message.options })
+      part.type !== "tool-result" || tools?.includes(part.name) === false || Prune.readResultText(part) === placeholder
+        ? part
+        : Prune.replaceResultText(part, placeholder)
+    )
+    return content.every((part, index) => part === message.content[index])
+      ? message
+      : Prompt.toolMessage({ content, options: message.options })
   })
 
 /** Old units in parts that fit `most` tokens each; a unit that is larger alone is a part. */
@@ -83,7 +96,7 @@ export const compact = <E>(
   window: number,
   summarise: Summarise<E>
 ): Effect.Effect<Messages, E> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const first = messages[0]?.role === "system" ? 1 : 0
     const all = splitIntoUnits(messages.slice(first), keep.unit)
     if (all.length <= keep.count) return messages
@@ -95,14 +108,20 @@ export const compact = <E>(
     }
     const user = messages.findLastIndex(({ role }) => role === "user")
     const pinned = user >= first && user < end ? messages[user] : undefined
-    let summary = old.flat().map(SummaryText.findSummary).findLast((found) => found !== undefined)
-    const middle = old.map((unit) => unit.filter((message) => message !== pinned && SummaryText.findSummary(message) === undefined)).filter(({ length }) => length > 0)
+    let summary = old
+      .flat()
+      .map(SummaryText.findSummary)
+      .findLast((found) => found !== undefined)
+    const middle = old
+      .map((unit) => unit.filter((message) => message !== pinned && SummaryText.findSummary(message) === undefined))
+      .filter(({ length }) => length > 0)
     if (middle.length === 0) return messages
-    for (const part of groupUnits(middle, Math.max(reserved, window - reserved))) summary = yield* summarise(part, summary)
+    for (const part of groupUnits(middle, Math.max(reserved, window - reserved)))
+      summary = yield* summarise(part, summary)
     return [
       ...messages.slice(0, first),
       Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.frameSummary(summary ?? "") })] }),
-      ...pinned === undefined ? [] : [pinned],
+      ...(pinned === undefined ? [] : [pinned]),
       ...messages.slice(end)
     ]
   })

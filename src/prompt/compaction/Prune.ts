@@ -1,11 +1,11 @@
 /**
- * Shortens what tools said long ago, without asking a model: old results become a line each, long arguments are cut, and images
- * are named.
+ * Shortens what tools said long ago, without asking a model: old results become a line each, long arguments are cut,
+ * and images are named.
  *
  * **Details**
  *
- * Of results that are the same the newest stays. A shortened call keeps valid arguments. Nothing is removed: every call keeps
- * its result.
+ * Of results that are the same the newest stays. A shortened call keeps valid arguments. Nothing is removed: every call
+ * keeps its result.
  *
  * Source: `hermes-llm.md` §10.5.
  */
@@ -25,7 +25,7 @@ const errorChars = 200
 export const readResultText = (part: Prompt.ToolResultPart): string =>
   part.modelOutput === undefined
     ? Json.toText(part.result)
-    : part.modelOutput.map((item) => item.type === "text" ? item.text : `[${item.mediaType}]`).join("\n")
+    : part.modelOutput.map((item) => (item.type === "text" ? item.text : `[${item.mediaType}]`)).join("\n")
 
 const toShortLine = (text: string, most: number): string => {
   const flat = text.replaceAll(/\s+/g, " ").trim()
@@ -33,7 +33,11 @@ const toShortLine = (text: string, most: number): string => {
 }
 
 const formatArguments = (params: Json.Fields, names: ReadonlyArray<string>): string =>
-  names.flatMap((name) => params[name] === undefined ? [] : [`${name} ${toShortLine(Json.toText(params[name]), commandChars)}`]).join(", ")
+  names
+    .flatMap((name) =>
+      params[name] === undefined ? [] : [`${name} ${toShortLine(Json.toText(params[name]), commandChars)}`]
+    )
+    .join(", ")
 
 const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   terminal: ["command"],
@@ -65,18 +69,24 @@ export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCa
   const lines = text.split("\n").length
   const code = readExitCode(part.result)
   const hasFailed = part.isFailure || (code !== undefined && code !== 0)
-  return `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
+  return (
+    `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
     `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? findErrorLine(text) : ""}]`
+  )
 }
 
 /** Characters of a line of {@link summarizeResult} at most. */
 const lineMost = 600
 
 /** True of a line that stands for a result already. */
-const isResultSummary = (text: string): boolean => text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
+const isResultSummary = (text: string): boolean =>
+  text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
 
 const shortenStrings = (value: unknown, depth = 0): unknown => {
-  if (typeof value === "string") return value.length > argumentChars ? `${value.slice(0, argumentChars).toWellFormed()}… [${value.length} characters]` : value
+  if (typeof value === "string")
+    return value.length > argumentChars
+      ? `${value.slice(0, argumentChars).toWellFormed()}… [${value.length} characters]`
+      : value
   if (typeof value !== "object" || value === null || depth > 8) return value
   return Array.isArray(value)
     ? value.map((item) => shortenStrings(item, depth + 1))
@@ -91,9 +101,11 @@ export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
     case "user":
       return message.content.some(({ type }) => type === "file")
         ? Prompt.userMessage({
-          content: message.content.map((part) => part.type === "file" ? Prompt.textPart({ text: describeFile(part) }) : part),
-          options: message.options
-        })
+            content: message.content.map((part) =>
+              part.type === "file" ? Prompt.textPart({ text: describeFile(part) }) : part
+            ),
+            options: message.options
+          })
         : message
     default:
       return message
@@ -102,10 +114,21 @@ export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
 
 /** A result with another text. */
 export const replaceResultText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
-  Prompt.toolResultPart({ id: part.id, name: part.name, isFailure: part.isFailure, providerExecuted: part.providerExecuted, result: text, options: part.options })
+  Prompt.toolResultPart({
+    id: part.id,
+    name: part.name,
+    isFailure: part.isFailure,
+    providerExecuted: part.providerExecuted,
+    result: text,
+    options: part.options
+  })
 
 /** The messages with those at `from` up to `to` shortened; the same objects where there was nothing to shorten. */
-export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to: number): ReadonlyArray<Prompt.Message> => {
+export const prune = (
+  messages: ReadonlyArray<Prompt.Message>,
+  from: number,
+  to: number
+): ReadonlyArray<Prompt.Message> => {
   const calls = new Map<string, Prompt.ToolCallPart>()
   /** Place of the newest of the results that are the same. */
   const newest = new Map<string, number>()
@@ -113,7 +136,8 @@ export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to:
     if (typeof message.content === "string") return
     for (const part of message.content) {
       if (part.type === "tool-call") calls.set(part.id, part)
-      if (part.type === "tool-result" && readResultText(part).length >= shortResult) newest.set(readResultText(part), at)
+      if (part.type === "tool-result" && readResultText(part).length >= shortResult)
+        newest.set(readResultText(part), at)
     }
   })
   return messages.map((message, at) => {
@@ -124,16 +148,30 @@ export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to:
         const text = readResultText(part)
         if (isResultSummary(text)) return part
         if (text.length < shortResult && part.modelOutput?.some(({ type }) => type === "file") !== true) return part
-        return replaceResultText(part, (newest.get(text) ?? at) > at ? "[Same output as a later call]" : summarizeResult(part, calls.get(part.id)))
+        return replaceResultText(
+          part,
+          (newest.get(text) ?? at) > at ? "[Same output as a later call]" : summarizeResult(part, calls.get(part.id))
+        )
       })
-      return content.every((part, index) => part === message.content[index]) ? message : Prompt.toolMessage({ content, options: message.options })
+      return content.every((part, index) => part === message.content[index])
+        ? message
+        : Prompt.toolMessage({ content, options: message.options })
     }
     if (message.role === "assistant") {
       const content = message.content.map((part) =>
         part.type === "tool-call" && JSON.stringify(part.params ?? {}).length > shortArguments
-          ? Prompt.toolCallPart({ id: part.id, name: part.name, params: shortenStrings(part.params), providerExecuted: part.providerExecuted, options: part.options })
-          : part)
-      return content.every((part, index) => part === message.content[index]) ? message : Prompt.assistantMessage({ content, options: message.options })
+          ? Prompt.toolCallPart({
+              id: part.id,
+              name: part.name,
+              params: shortenStrings(part.params),
+              providerExecuted: part.providerExecuted,
+              options: part.options
+            })
+          : part
+      )
+      return content.every((part, index) => part === message.content[index])
+        ? message
+        : Prompt.assistantMessage({ content, options: message.options })
     }
     return replaceFiles(message)
   })

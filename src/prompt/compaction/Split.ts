@@ -1,12 +1,12 @@
 /**
- * Divides a conversation that is to be compacted: a head and a tail that stay word for word, and a middle that a summary stands
- * for.
+ * Divides a conversation that is to be compacted: a head and a tail that stay word for word, and a middle that a
+ * summary stands for.
  *
  * **Details**
  *
- * The head is the system prompt and the first messages; the tail is what fits its budget, and three messages at least. Neither
- * ends between a call and its results. The newest message of the user stays word for word: where it would be in the middle, it
- * stands behind the summary.
+ * The head is the system prompt and the first messages; the tail is what fits its budget, and three messages at least.
+ * Neither ends between a call and its results. The newest message of the user stays word for word: where it would be in
+ * the middle, it stands behind the summary.
  *
  * Source: `hermes-llm.md` §10.3 and §10.5.
  */
@@ -40,10 +40,15 @@ const countChars = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart |
 
 /** Estimated tokens of a message. */
 export const estimateTokens = ({ content }: Prompt.Message): number =>
-  messageTokens + Math.ceil((typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countChars(part), 0)) / charsPerToken)
+  messageTokens +
+  Math.ceil(
+    (typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countChars(part), 0)) /
+      charsPerToken
+  )
 
 /** Estimated tokens of messages. */
-export const estimateTotalTokens = (messages: ReadonlyArray<Prompt.Message>): number => messages.reduce((sum, message) => sum + estimateTokens(message), 0)
+export const estimateTotalTokens = (messages: ReadonlyArray<Prompt.Message>): number =>
+  messages.reduce((sum, message) => sum + estimateTokens(message), 0)
 
 /** Number of messages at the end that fit `tokens`. */
 export const countFittingMessages = (messages: ReadonlyArray<Prompt.Message>, tokens: number): number => {
@@ -76,7 +81,11 @@ const findHeadEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: numb
 /** Divides a conversation; undefined when there is nothing between head and tail. */
 export const split = (
   messages: ReadonlyArray<Prompt.Message>,
-  { keepExchanges, protectFirst, tailTokens }: {
+  {
+    keepExchanges,
+    protectFirst,
+    tailTokens
+  }: {
     readonly protectFirst: number
     readonly tailTokens: number
     /** Newest exchanges of the tail, whatever their tokens. */
@@ -93,7 +102,7 @@ export const split = (
 
 /** Begin of the newest exchanges. */
 const findTailStart = (messages: ReadonlyArray<Prompt.Message>, exchanges: number): number => {
-  const users = messages.flatMap(({ role }, index) => role === "user" ? [index] : [])
+  const users = messages.flatMap(({ role }, index) => (role === "user" ? [index] : []))
   return users.at(-exchanges) ?? 0
 }
 

@@ -15,7 +15,11 @@ import type { ReasoningEffort, ToolChoice } from "../../domain/Model.ts"
 /** Question to a model, as the request has it. */
 export interface ModelQuestion {
   readonly messages: ReadonlyArray<Prompt.Message>
-  readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly parameters: Json.Fields }>
+  readonly tools: ReadonlyArray<{
+    readonly name: string
+    readonly description: string
+    readonly parameters: Json.Fields
+  }>
   readonly toolChoice: ToolChoice
   readonly responseFormat: { readonly name: string; readonly schema: unknown } | undefined
   readonly maxOutputTokens: number | undefined
@@ -24,7 +28,10 @@ export interface ModelQuestion {
   readonly reasoning: ReasoningEffort | undefined
 }
 
-type Content<Role extends "user" | "assistant" | "tool"> = Extract<LanguageModelV4Message, { readonly role: Role }>["content"][number]
+type Content<Role extends "user" | "assistant" | "tool"> = Extract<
+  LanguageModelV4Message,
+  { readonly role: Role }
+>["content"][number]
 
 /** Metadata of a part of an earlier answer, which its provider wants back (signatures of reasoning, ids). */
 const toProviderOptions = (options: Prompt.ProviderOptions): { readonly providerOptions?: SharedV4ProviderOptions } => {
@@ -48,7 +55,11 @@ const toFilePart = ({ data, fileName, mediaType, options }: Prompt.FilePart): La
   ...toProviderOptions(options)
 })
 
-const toTextPart = ({ options, text }: Prompt.TextPart) => ({ type: "text" as const, text: text.toWellFormed(), ...toProviderOptions(options) })
+const toTextPart = ({ options, text }: Prompt.TextPart) => ({
+  type: "text" as const,
+  text: text.toWellFormed(),
+  ...toProviderOptions(options)
+})
 
 /** A value as JSON keeps it. */
 const toJson = (value: unknown): JSONValue => JSON.parse(JSON.stringify(value) ?? "null")
@@ -57,7 +68,9 @@ const toToolOutput = ({ isFailure, modelOutput, result }: Prompt.ToolResultPart)
   if (modelOutput !== undefined && !isFailure) {
     return {
       type: "content",
-      value: modelOutput.map((part) => part.type === "text" ? { type: "text", text: part.text.toWellFormed() } : toFilePart(part))
+      value: modelOutput.map((part) =>
+        part.type === "text" ? { type: "text", text: part.text.toWellFormed() } : toFilePart(part)
+      )
     }
   }
   if (typeof result === "string") return { type: isFailure ? "error-text" : "text", value: result.toWellFormed() }
@@ -74,7 +87,15 @@ const toAssistantContent = (part: Prompt.AssistantMessagePart): ReadonlyArray<Co
       return [toFilePart(part)]
     case "tool-call":
       // Arguments that were no JSON were answered with an error that shows them.
-      return [{ type: "tool-call", toolCallId: part.id, toolName: part.name, input: toJson(Json.readFields(part.params)), ...toProviderOptions(part.options) }]
+      return [
+        {
+          type: "tool-call",
+          toolCallId: part.id,
+          toolName: part.name,
+          input: toJson(Json.readFields(part.params)),
+          ...toProviderOptions(part.options)
+        }
+      ]
     default:
       return []
   }
@@ -85,7 +106,9 @@ const toMessages = (message: Prompt.Message): ReadonlyArray<LanguageModelV4Messa
     case "system":
       return [{ role: "system", content: message.content.toWellFormed(), ...toProviderOptions(message.options) }]
     case "user": {
-      const content = message.content.map((part): Content<"user"> => part.type === "text" ? toTextPart(part) : toFilePart(part))
+      const content = message.content.map((part): Content<"user"> =>
+        part.type === "text" ? toTextPart(part) : toFilePart(part)
+      )
       return content.length === 0 ? [] : [{ role: "user", content, ...toProviderOptions(message.options) }]
     }
     case "assistant": {
@@ -94,7 +117,18 @@ const toMessages = (message: Prompt.Message): ReadonlyArray<LanguageModelV4Messa
     }
     case "tool": {
       const content = message.content.flatMap((part): ReadonlyArray<Content<"tool">> =>
-        part.type === "tool-result" ? [{ type: "tool-result", toolCallId: part.id, toolName: part.name, output: toToolOutput(part), ...toProviderOptions(part.options) }] : [])
+        part.type === "tool-result"
+          ? [
+              {
+                type: "tool-result",
+                toolCallId: part.id,
+                toolName: part.name,
+                output: toToolOutput(part),
+                ...toProviderOptions(part.options)
+              }
+            ]
+          : []
+      )
       return content.length === 0 ? [] : [{ role: "tool", content, ...toProviderOptions(message.options) }]
     }
   }
@@ -116,10 +150,12 @@ export const makeCallOptions = (asked: ModelQuestion): LanguageModelV4CallOption
   return {
     prompt: messages.flatMap(toMessages),
     ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toToolChoice(toolChoice) }),
-    ...(responseFormat === undefined ? {} : {
-      // A JSON Schema, which nothing here reads.
-      responseFormat: { type: "json", name: responseFormat.name, schema: Json.readFields(responseFormat.schema) }
-    }),
+    ...(responseFormat === undefined
+      ? {}
+      : {
+          // A JSON Schema, which nothing here reads.
+          responseFormat: { type: "json", name: responseFormat.name, schema: Json.readFields(responseFormat.schema) }
+        }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(seed === undefined ? {} : { seed }),

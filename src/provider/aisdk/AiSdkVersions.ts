@@ -1,5 +1,6 @@
 /**
- * Models of the specifications v2 (AI SDK 5) and v3 (AI SDK 6) as ones of v4, so that everything else reads one specification.
+ * Models of the specifications v2 (AI SDK 5) and v3 (AI SDK 6) as ones of v4, so that everything else reads one
+ * specification.
  *
  * **Details**
  *
@@ -43,8 +44,14 @@ export type AnyModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4
 type Message = LanguageModelV4Message
 type FileData = LanguageModelV4FilePart["data"]
 type ToolContent = Extract<LanguageModelV4ToolResultOutput, { readonly type: "content" }>["value"][number]
-type V2Output = Extract<Extract<LanguageModelV2CallOptions["prompt"][number], { readonly role: "tool" }>["content"][number], { readonly type: "tool-result" }>["output"]
-type V3Output = Extract<Extract<LanguageModelV3CallOptions["prompt"][number], { readonly role: "tool" }>["content"][number], { readonly type: "tool-result" }>["output"]
+type V2Output = Extract<
+  Extract<LanguageModelV2CallOptions["prompt"][number], { readonly role: "tool" }>["content"][number],
+  { readonly type: "tool-result" }
+>["output"]
+type V3Output = Extract<
+  Extract<LanguageModelV3CallOptions["prompt"][number], { readonly role: "tool" }>["content"][number],
+  { readonly type: "tool-result" }
+>["output"]
 
 /** Bytes, their Base64, or an address. */
 const toBareData = (data: FileData): Uint8Array | string | URL => {
@@ -56,16 +63,20 @@ const toBareData = (data: FileData): Uint8Array | string | URL => {
     case "text":
       return new TextEncoder().encode(data.text)
     case "reference":
-      throw new TypeError("a file that is kept by a provider cannot be named to a model of this specification: give its bytes or its address")
+      throw new TypeError(
+        "a file that is kept by a provider cannot be named to a model of this specification: give its bytes or its address"
+      )
   }
 }
 
-const toBase64 = (data: Uint8Array | string): string => typeof data === "string" ? data : Base64.encode(data)
+const toBase64 = (data: Uint8Array | string): string => (typeof data === "string" ? data : Base64.encode(data))
 
 const toV2Content = (part: ToolContent): Extract<V2Output, { readonly type: "content" }>["value"][number] => {
   if (part.type !== "file") return { type: "text", text: part.type === "text" ? part.text : `[${part.type}]` }
   const data = toBareData(part.data)
-  return data instanceof URL ? { type: "text", text: String(data) } : { type: "media", data: toBase64(data), mediaType: part.mediaType }
+  return data instanceof URL
+    ? { type: "text", text: String(data) }
+    : { type: "media", data: toBase64(data), mediaType: part.mediaType }
 }
 
 const toV2Output = (output: LanguageModelV4ToolResultOutput): V2Output => {
@@ -85,7 +96,12 @@ const toV3Content = (part: ToolContent): Extract<V3Output, { readonly type: "con
   const data = toBareData(part.data)
   return data instanceof URL
     ? { type: "file-url", url: String(data) }
-    : { type: "file-data", data: toBase64(data), mediaType: part.mediaType, ...(part.filename === undefined ? {} : { filename: part.filename }) }
+    : {
+        type: "file-data",
+        data: toBase64(data),
+        mediaType: part.mediaType,
+        ...(part.filename === undefined ? {} : { filename: part.filename })
+      }
 }
 
 const toV3Output = (output: LanguageModelV4ToolResultOutput): V3Output =>
@@ -100,19 +116,28 @@ interface BareResult<Output> extends Omit<LanguageModelV4ToolResultPart, "output
 }
 
 /** Parts of an answer that every specification has. */
-type Shared = Extract<Extract<Message, { readonly role: "assistant" }>["content"][number], { readonly type: "text" | "reasoning" | "tool-call" }>
+type Shared = Extract<
+  Extract<Message, { readonly role: "assistant" }>["content"][number],
+  { readonly type: "text" | "reasoning" | "tool-call" }
+>
 
 const toBareFile = (part: LanguageModelV4FilePart): BareFile => ({ ...part, data: toBareData(part.data) })
 
 /** A prompt whose files are bare; parts that only v4 has are left out. */
-const convertPrompt = <Output>(prompt: ReadonlyArray<Message>, outputFor: (output: LanguageModelV4ToolResultOutput) => Output) => {
-  const toBareResult = (part: LanguageModelV4ToolResultPart): BareResult<Output> => ({ ...part, output: outputFor(part.output) })
+const convertPrompt = <Output>(
+  prompt: ReadonlyArray<Message>,
+  outputFor: (output: LanguageModelV4ToolResultOutput) => Output
+) => {
+  const toBareResult = (part: LanguageModelV4ToolResultPart): BareResult<Output> => ({
+    ...part,
+    output: outputFor(part.output)
+  })
   return prompt.map((message) => {
     switch (message.role) {
       case "system":
         return message
       case "user":
-        return { ...message, content: message.content.map((part) => part.type === "file" ? toBareFile(part) : part) }
+        return { ...message, content: message.content.map((part) => (part.type === "file" ? toBareFile(part) : part)) }
       case "assistant":
         return {
           ...message,
@@ -132,7 +157,10 @@ const convertPrompt = <Output>(prompt: ReadonlyArray<Message>, outputFor: (outpu
           })
         }
       case "tool":
-        return { ...message, content: message.content.flatMap((part) => part.type === "tool-result" ? [toBareResult(part)] : []) }
+        return {
+          ...message,
+          content: message.content.flatMap((part) => (part.type === "tool-result" ? [toBareResult(part)] : []))
+        }
     }
   })
 }
@@ -147,33 +175,50 @@ const toV3Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOp
 })
 
 /** The warning of a setting that the specification has no place for. */
-const listUnsupportedSettings = ({ reasoning }: LanguageModelV4CallOptions, version: string): ReadonlyArray<SharedV4Warning> =>
-  reasoning === undefined || reasoning === "provider-default" ? [] : [{
-    type: "unsupported",
-    feature: "reasoning",
-    details: `specification ${version} has no setting for it: set it where the model is made, or take a model of the AI SDK 7`
-  }]
+const listUnsupportedSettings = (
+  { reasoning }: LanguageModelV4CallOptions,
+  version: string
+): ReadonlyArray<SharedV4Warning> =>
+  reasoning === undefined || reasoning === "provider-default"
+    ? []
+    : [
+        {
+          type: "unsupported",
+          feature: "reasoning",
+          details: `specification ${version} has no setting for it: set it where the model is made, or take a model of the AI SDK 7`
+        }
+      ]
 
 const fromV2Warning = (warning: LanguageModelV2CallWarning): SharedV4Warning => {
   switch (warning.type) {
     case "unsupported-setting":
-      return { type: "unsupported", feature: String(warning.setting), ...(warning.details === undefined ? {} : { details: warning.details }) }
+      return {
+        type: "unsupported",
+        feature: String(warning.setting),
+        ...(warning.details === undefined ? {} : { details: warning.details })
+      }
     case "unsupported-tool":
-      return { type: "unsupported", feature: `tool ${warning.tool.name}`, ...(warning.details === undefined ? {} : { details: warning.details }) }
+      return {
+        type: "unsupported",
+        feature: `tool ${warning.tool.name}`,
+        ...(warning.details === undefined ? {} : { details: warning.details })
+      }
     case "other":
       return warning
   }
 }
 
-const fromV2FinishReason = (reason: Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["finishReason"]): LanguageModelV4FinishReason => ({
-  unified: reason === "unknown" ? "other" : reason,
-  raw: undefined
-})
+const fromV2FinishReason = (
+  reason: Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["finishReason"]
+): LanguageModelV4FinishReason => ({ unified: reason === "unknown" ? "other" : reason, raw: undefined })
 
 /** Models that count tokens of a cache apart from their input; all others count them twice. */
 const countsApart = /^(?:anthropic|amazon-bedrock|bedrock|vertex\.anthropic|google\.vertex\.anthropic)/u
 
-const fromV2Usage = ({ cachedInputTokens, inputTokens, outputTokens, reasoningTokens }: LanguageModelV2Usage, provider: string): LanguageModelV4Usage => {
+const fromV2Usage = (
+  { cachedInputTokens, inputTokens, outputTokens, reasoningTokens }: LanguageModelV2Usage,
+  provider: string
+): LanguageModelV4Usage => {
   const cached = cachedInputTokens ?? 0
   const isApart = inputTokens !== undefined && (countsApart.test(provider) || cached > inputTokens)
   return {
@@ -242,7 +287,14 @@ const fromV2Model = (model: LanguageModelV2): LanguageModelV4 => ({
   },
   doStream: async (options) => {
     const { stream, ...rest } = await model.doStream(toV2Options(options))
-    return { ...rest, stream: mapStream(stream, (part) => fromV2StreamPart(part, model.provider), listUnsupportedSettings(options, "v2")) }
+    return {
+      ...rest,
+      stream: mapStream(
+        stream,
+        (part) => fromV2StreamPart(part, model.provider),
+        listUnsupportedSettings(options, "v2")
+      )
+    }
   }
 })
 
@@ -253,7 +305,11 @@ const fromV3Model = (model: LanguageModelV3): LanguageModelV4 => ({
   supportedUrls: model.supportedUrls,
   doGenerate: async (options) => {
     const { content, warnings, ...rest } = await model.doGenerate(toV3Options(options))
-    return { ...rest, content: content.map(toV4Content), warnings: [...listUnsupportedSettings(options, "v3"), ...warnings] }
+    return {
+      ...rest,
+      content: content.map(toV4Content),
+      warnings: [...listUnsupportedSettings(options, "v3"), ...warnings]
+    }
   },
   doStream: async (options) => {
     const { stream, ...rest } = await model.doStream(toV3Options(options))
@@ -277,9 +333,13 @@ export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
 
 /** Says what was given in the place of a model, and what to do about it. */
 const describeUnreadableModel = (given: unknown): string => {
-  if (typeof given === "string") return `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, such as openai("${given}")`
+  if (typeof given === "string")
+    return `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, such as openai("${given}")`
   const { modelId, specificationVersion } = Json.readFields(given)
   if (specificationVersion === undefined) return "this is no model of the AI SDK: it names no specificationVersion"
-  const advice = specificationVersion === "v1" ? "install a provider for the AI SDK 5 or later" : "install a provider for the AI SDK 5, 6 or 7, or a newer hermes-effect"
+  const advice =
+    specificationVersion === "v1"
+      ? "install a provider for the AI SDK 5 or later"
+      : "install a provider for the AI SDK 5, 6 or 7, or a newer hermes-effect"
   return `the model ${String(modelId)} has specification ${String(specificationVersion)} of the AI SDK, and v2, v3 and v4 can be read: ${advice}`
 }

@@ -1,14 +1,14 @@
 /**
- * Reads a Messages body, and writes parts as one. Whatever a server or a middleware answers is either a model response or an
- * `AiError` that says what is wrong with it; free of the SDK.
+ * Reads a Messages body, and writes parts as one. Whatever a server or a middleware answers is either a model response
+ * or an `AiError` that says what is wrong with it; free of the SDK.
  *
  * **Details**
  *
  * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
  * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
  *
- * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the `readSignature` of its
- * text, or `readRedacted`, the opaque data that stands for it.
+ * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the
+ * `readSignature` of its text, or `readRedacted`, the opaque data that stands for it.
  *
  * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
  */
@@ -34,44 +34,55 @@ const namespace = "anthropic_messages"
 export const readOwnData = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
   const data = options[namespace]
   // A JSON value that is an object and no array is a record of JSON values.
-  return Predicate.isObject(data) ? data as Readonly<Record<string, Schema.Json>> : {}
+  return Predicate.isObject(data) ? (data as Readonly<Record<string, Schema.Json>>) : {}
 }
 
-const readNonEmptyText = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
+const readNonEmptyText = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined
 
 /** The signature of a reasoning part's text. */
-export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readNonEmptyText(readOwnData(options)["signature"])
+export const readSignature = (options: Prompt.ProviderOptions): string | undefined =>
+  readNonEmptyText(readOwnData(options)["signature"])
 
 /** The opaque data that a reasoning part stands for. */
-export const readRedacted = (options: Prompt.ProviderOptions): string | undefined => readNonEmptyText(readOwnData(options)["redacted"])
+export const readRedacted = (options: Prompt.ProviderOptions): string | undefined =>
+  readNonEmptyText(readOwnData(options)["redacted"])
 
 /** Metadata of an answer's part that carries `data` of this provider. */
-export const makeMetadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({ [namespace]: data })
+export const makeMetadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({
+  [namespace]: data
+})
 
 /** Metadata of a thinking block with this signature, which may be empty. */
-export const makeThinkingMetadata = (signature: string): Response.ProviderMetadata => signature === "" ? {} : makeMetadata({ signature })
+export const makeThinkingMetadata = (signature: string): Response.ProviderMetadata =>
+  signature === "" ? {} : makeMetadata({ signature })
 
 // Parts
 
 /** Id of a call; one that came without gets one from its place. */
 export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `toolu_${index}`
 
-const decodeBlock = (
-  block: Json.Fields,
-  index: number,
-  names: Endpoint.ToolNames
-): ReadonlyArray<ContentPart> => {
+const decodeBlock = (block: Json.Fields, index: number, names: Endpoint.ToolNames): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
     case "text":
       return BlockAnswers.makeText(Json.readWord(block["text"]))
     case "thinking":
-      return BlockAnswers.makeReasoning(Json.readWord(block["thinking"]), makeThinkingMetadata(Json.readWord(block["signature"])))
+      return BlockAnswers.makeReasoning(
+        Json.readWord(block["thinking"]),
+        makeThinkingMetadata(Json.readWord(block["signature"]))
+      )
     case "redacted_thinking": {
       const redacted = Json.readWord(block["data"])
       return redacted === "" ? [] : BlockAnswers.makeReasoning("", makeMetadata({ redacted }))
     }
     case "tool_use":
-      return [BlockAnswers.makeToolCall(chooseCallId(block["id"], index), names.fromWire(Json.readWord(block["name"])), block["input"])]
+      return [
+        BlockAnswers.makeToolCall(
+          chooseCallId(block["id"], index),
+          names.fromWire(Json.readWord(block["name"])),
+          block["input"]
+        )
+      ]
     default:
       return []
   }
@@ -97,11 +108,10 @@ export const decodeUsage = (raw: unknown): Response.Usage => {
   })
 }
 
-/** The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began. */
-export const mergeUsage = (
-  first: Json.Fields,
-  last: Json.Fields
-): Json.Fields => {
+/**
+ * The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began.
+ */
+export const mergeUsage = (first: Json.Fields, last: Json.Fields): Json.Fields => {
   const out = { ...first }
   for (const [name, value] of Object.entries(last)) {
     const says = typeof value === "number" ? value > 0 : value !== null && value !== undefined
@@ -121,7 +131,8 @@ export const decode = (
   const invalid = SdkError.failInvalidBody(raw, context)
   const body = Json.readBody(raw)
   if (typeof body === "string") return invalid(body)
-  if (body["type"] === "error" || Json.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
+  if (body["type"] === "error" || Json.isFields(body["error"]))
+    return Result.fail(SdkError.fromBody({ ...context, body }))
   const { content } = body
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
   return BlockAnswers.makeResponse(
@@ -158,14 +169,17 @@ const encodePart = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray
 }
 
 /** The body that a streamed answer would have been. */
-export const encode = (answer: {
-  readonly parts: ReadonlyArray<ContentPart>
-  readonly id: string | undefined
-  readonly model: string | undefined
-  readonly stopReason: string | null
-  readonly stopSequence: string | null
-  readonly usage: Json.Fields
-}, names: Endpoint.ToolNames): unknown => ({
+export const encode = (
+  answer: {
+    readonly parts: ReadonlyArray<ContentPart>
+    readonly id: string | undefined
+    readonly model: string | undefined
+    readonly stopReason: string | null
+    readonly stopSequence: string | null
+    readonly usage: Json.Fields
+  },
+  names: Endpoint.ToolNames
+): unknown => ({
   id: answer.id,
   type: "message",
   role: "assistant",

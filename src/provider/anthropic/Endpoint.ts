@@ -1,20 +1,20 @@
 /**
- * Differences between endpoints of the Messages API: Anthropic itself, and others that speak its protocol. Keys, headers,
- * model and tool names depend on it.
+ * Differences between endpoints of the Messages API: Anthropic itself, and others that speak its protocol. Keys,
+ * headers, model and tool names depend on it.
  *
  * **Details**
  *
  * Hosts are compared, never substrings of a URL. A key travels as the host wants it: as `x-api-key`, or as a bearer
- * token to MiniMax. A subscription token is one by its shape, and only for the provider `anthropic` at Anthropic's host:
- * no identity of Anthropic's own client is ever shown to anybody else (`hermes-llm.md` §2.3).
+ * token to MiniMax. A subscription token is one by its shape, and only for the provider `anthropic` at Anthropic's
+ * host: no identity of Anthropic's own client is ever shown to anybody else (`hermes-llm.md` §2.3).
  *
  * The version header is `2023-06-01`, the one that gateways speak and that knows `temperature`; the younger one of the
  * SDK refuses it for every model. A route's own headers win over all of these.
  *
  * Anthropic serves a subscription token to its own client only, so that the system prompt begins with that client's
  * identity, product names in it are replaced, and tool names carry the prefix that the client gives to tools of others.
- * Answers are translated back. Every tool gets the prefix, one that begins with it already too (`mcp_github_search` travels
- * as `mcp_mcp_github_search`): that is what makes the way back exact. A name without it is left as it came.
+ * Answers are translated back. Every tool gets the prefix, one that begins with it already too (`mcp_github_search`
+ * travels as `mcp_mcp_github_search`): that is what makes the way back exact. A name without it is left as it came.
  *
  * Source: `hermes-llm.md` §4.2.
  */
@@ -41,10 +41,7 @@ export interface Endpoint {
 const defaultBaseUrl = "https://api.anthropic.com"
 
 /** Betas that every request asks for. */
-const betas: ReadonlyArray<string> = [
-  "interleaved-thinking-2025-05-14",
-  "fine-grained-tool-streaming-2025-05-14"
-]
+const betas: ReadonlyArray<string> = ["interleaved-thinking-2025-05-14", "fine-grained-tool-streaming-2025-05-14"]
 /** The one that makes tool calls fail where keys are bearer tokens. */
 const fineGrained = "fine-grained-tool-streaming-2025-05-14"
 /** Betas that a subscription token needs besides. */
@@ -82,7 +79,7 @@ const belongsToFamily = (family: Family, provider: string, host: string): boolea
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 
-const readSecret = (route: Route): string => route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
+const readSecret = (route: Route): string => (route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim())
 
 const chooseAuth = (route: Route, provider: string, host: string, native: boolean): Auth => {
   const secret = readSecret(route)
@@ -93,7 +90,8 @@ const chooseAuth = (route: Route, provider: string, host: string, native: boolea
 
 const toModelId = (model: string, provider: string, host: string): string => {
   const bare = model.startsWith("anthropic/") ? model.slice("anthropic/".length) : model
-  const keeps = dotted.some((family) => belongsToFamily(family, provider, host)) ||
+  const keeps =
+    dotted.some((family) => belongsToFamily(family, provider, host)) ||
     (belongsToFamily(dottedButClaude, provider, host) && !bare.toLowerCase().includes("claude"))
   return keeps ? bare : bare.replaceAll(".", "-")
 }
@@ -169,7 +167,7 @@ export const rewriteSystemText = (text: string): string =>
 
 const addToolPrefix = (name: string): string => toolPrefix + name
 
-const removeToolPrefix = (name: string): string => name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name
+const removeToolPrefix = (name: string): string => (name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name)
 
 /** Translates the names of tools. */
 export interface ToolNames {

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * - The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. A message that has
- *   nothing to show gets a short placeholder, because the API refuses empty ones.
- * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it would
- *   refuse every later request of the conversation too.
+ * - The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. A message that
+ *   has nothing to show gets a short placeholder, because the API refuses empty ones.
+ * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it
+ *   would refuse every later request of the conversation too.
  * - Signed and redacted thinking goes back as it came, unsigned thinking as text.
- * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; that of a
- *   message stands on its last block that can carry one, which thinking cannot.
+ * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; that
+ *   of a message stands on its last block that can carry one, which thinking cannot.
  *
  * Source: `hermes-llm.md` §4.2, §14.5.
  */
@@ -79,20 +79,13 @@ interface ToolResultBlock extends Cacheable {
   readonly is_error?: true
 }
 /** A part of a message. */
-type Block =
-  | TextBlock
-  | ImageBlock
-  | DocumentBlock
-  | ThinkingBlock
-  | RedactedBlock
-  | ToolUseBlock
-  | ToolResultBlock
+type Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBlock | ToolUseBlock | ToolResultBlock
 
 /** The cache breakpoint of a message or part. */
 export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
   const marker = Decode.readOwnData(options)["cache_control"]
   // A JSON value that is an object and no array is a record of JSON values.
-  return Predicate.isObject(marker) ? marker as CacheControl : undefined
+  return Predicate.isObject(marker) ? (marker as CacheControl) : undefined
 }
 
 // Parts
@@ -127,7 +120,10 @@ const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
   return { type: "text", text: `[${mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
-const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(block: B, options: Prompt.ProviderOptions): B => {
+const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(
+  block: B,
+  options: Prompt.ProviderOptions
+): B => {
   const marker = readCacheControl(options)
   return marker === undefined ? block : { ...block, cache_control: marker }
 }
@@ -180,12 +176,17 @@ const toResultBlocks = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
   message.content.flatMap((part): ReadonlyArray<Block> =>
     part.type !== "tool-result" || part.providerExecuted
       ? []
-      : [addMarker({
-        type: "tool_result",
-        tool_use_id: toWireId(part.id),
-        content: toResultContent(part),
-        ...(part.isFailure ? { is_error: true } : {})
-      }, part.options)]
+      : [
+          addMarker(
+            {
+              type: "tool_result",
+              tool_use_id: toWireId(part.id),
+              content: toResultContent(part),
+              ...(part.isFailure ? { is_error: true } : {})
+            },
+            part.options
+          )
+        ]
   )
 
 const toAssistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
@@ -197,12 +198,19 @@ const toAssistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.To
     case "file":
       return [{ type: "text", text: `[${part.mediaType} omitted]` }]
     case "tool-call":
-      return part.providerExecuted ? none : [addMarker({
-        type: "tool_use",
-        id: toWireId(part.id),
-        name: names.toWire(part.name),
-        input: BlockMessages.toInput(part.params)
-      }, part.options)]
+      return part.providerExecuted
+        ? none
+        : [
+            addMarker(
+              {
+                type: "tool_use",
+                id: toWireId(part.id),
+                name: names.toWire(part.name),
+                input: BlockMessages.toInput(part.params)
+              },
+              part.options
+            )
+          ]
     default:
       return none
   }
@@ -225,7 +233,7 @@ export const addCacheControl = (message: Message, marker: CacheControl): Message
 
 const markMessage = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn): ReadonlyArray<Block> => {
   const marker = readCacheControl(message.options)
-  return marker === undefined ? blocks : markLast(blocks, marker) ?? blocks
+  return marker === undefined ? blocks : (markLast(blocks, marker) ?? blocks)
 }
 
 /** The blocks of this protocol. */
@@ -237,7 +245,10 @@ export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Bl
       case "tool":
         return { role: "user", content: toResultBlocks(message) }
       case "assistant":
-        return orPlaceholder("assistant", message.content.flatMap((part) => toAssistantBlocks(part, names)))
+        return orPlaceholder(
+          "assistant",
+          message.content.flatMap((part) => toAssistantBlocks(part, names))
+        )
     }
   }),
   isCall: (block) => block.type === "tool_use",

@@ -1,15 +1,16 @@
 /**
- * The request of one route of the Messages API for a model call. Pure, and free of the SDK: the same call on the same route
- * is the same request, byte for byte.
+ * The request of one route of the Messages API for a model call. Pure, and free of the SDK: the same call on the same
+ * route is the same request, byte for byte.
  *
  * **Details**
  *
  * - `max_tokens` is what the call asks for, else the model's own limit, and always less than a known window.
- * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `chooseTemperature` at 1; where a window
- *   leaves no room for both, there is no thinking. Thinking by effort leaves `chooseTemperature` out.
+ * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `chooseTemperature` at 1; where
+ *   a window leaves no room for both, there is no thinking. Thinking by effort leaves `chooseTemperature` out.
  * - Thinking is left out of a request that forces a tool call, and, by a budget, of one whose newest assistant message
  *   called tools without thinking (another provider's, after a fallback): the API refuses both.
- * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its beta comes along.
+ * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its
+ *   beta comes along.
  * - `speed: fast` in the route's `extraBody` brings its beta along, and is dropped where Anthropic does not answer.
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
@@ -43,13 +44,11 @@ const rememberTools = (names: Endpoint.ToolNames) =>
       name: names.toWire(name),
       description,
       input_schema: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" }
-    })))
+    }))
+  )
 
 /** The choice on the wire; undefined for `none`, which leaves the tools out. */
-const toChoice = (
-  toolChoice: ToolChoice,
-  names: Endpoint.ToolNames
-): Readonly<Record<string, string>> | undefined => {
+const toChoice = (toolChoice: ToolChoice, names: Endpoint.ToolNames): Readonly<Record<string, string>> | undefined => {
   if (typeof toolChoice === "object") return { type: "tool", name: names.toWire(toolChoice.tool) }
   switch (toolChoice) {
     case "auto":
@@ -62,10 +61,12 @@ const toChoice = (
 }
 
 /** Tools with a mark after the last one. */
-const withToolMark = memoize((tools: ReadonlyArray<Tool>) => memoize((marker: CacheMarks.CacheControl): ReadonlyArray<Tool> => {
-  const last = tools.at(-1)
-  return last === undefined ? tools : [...tools.slice(0, -1), { ...last, cache_control: marker }]
-}))
+const withToolMark = memoize((tools: ReadonlyArray<Tool>) =>
+  memoize((marker: CacheMarks.CacheControl): ReadonlyArray<Tool> => {
+    const last = tools.at(-1)
+    return last === undefined ? tools : [...tools.slice(0, -1), { ...last, cache_control: marker }]
+  })
+)
 
 // System prompt
 
@@ -83,14 +84,19 @@ const makeSystemBlocks = (
   })
 
 /** One string, or blocks where a block has to stay one: before a cache breakpoint and after the identity. */
-const toSystemField = (blocks: ReadonlyArray<Messages.TextBlock>): string | ReadonlyArray<Messages.TextBlock> | undefined => {
+const toSystemField = (
+  blocks: ReadonlyArray<Messages.TextBlock>
+): string | ReadonlyArray<Messages.TextBlock> | undefined => {
   if (blocks.length === 0) return undefined
   const apart = blocks.some((block) => block.cache_control !== undefined || block.text === Endpoint.identity)
   return apart ? blocks : blocks.map((block) => block.text).join("\n\n")
 }
 
 /** The system prompt with a mark after it. */
-const addSystemMark = (blocks: ReadonlyArray<Messages.TextBlock>, marker: CacheMarks.CacheControl): ReadonlyArray<Messages.TextBlock> => {
+const addSystemMark = (
+  blocks: ReadonlyArray<Messages.TextBlock>,
+  marker: CacheMarks.CacheControl
+): ReadonlyArray<Messages.TextBlock> => {
   const last = blocks.at(-1)
   return last === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache_control: { ...marker } }]
 }
@@ -110,7 +116,11 @@ const makeThinkingFields = (thinking: ModelAbilities.Thinking): ModelRequest => 
   }
 }
 
-const chooseTemperature = (call: ModelCall, thinking: ModelAbilities.Thinking, abilities: ModelAbilities.ClaudeAbilities): ModelRequest => {
+const chooseTemperature = (
+  call: ModelCall,
+  thinking: ModelAbilities.Thinking,
+  abilities: ModelAbilities.ClaudeAbilities
+): ModelRequest => {
   if (!abilities.sampling || thinking?.style === "adaptive") return {}
   if (thinking?.style === "budget") return { temperature: 1 }
   return call.temperature === undefined ? {} : { temperature: call.temperature }
@@ -135,12 +145,14 @@ const makeContextManagement = ({ keepResults, threshold }: ContextEdits, window 
   const trigger = Math.max(1, Math.floor(window * threshold))
   return {
     context_management: {
-      edits: [{
-        type: "clear_tool_uses_20250919",
-        trigger: { type: "input_tokens", value: trigger },
-        keep: { type: "tool_uses", value: keepResults },
-        clear_at_least: { type: "input_tokens", value: Math.ceil(trigger * leastCleared) }
-      }]
+      edits: [
+        {
+          type: "clear_tool_uses_20250919",
+          trigger: { type: "input_tokens", value: trigger },
+          keep: { type: "tool_uses", value: keepResults },
+          clear_at_least: { type: "input_tokens", value: Math.ceil(trigger * leastCleared) }
+        }
+      ]
     }
   }
 }
@@ -151,8 +163,9 @@ const collectExtras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: Re
   const { speed, ...body } = route.extraBody ?? {}
   const fast = speed === "fast" && endpoint.native
   const extra = speed === undefined || (speed === "fast" && !fast) ? body : { ...body, speed }
-  const wanted = [...fast ? [Endpoint.fastBeta] : [], ...more]
-  const betas = wanted.length === 0 ? undefined : Endpoint.joinBetas(Endpoint.listBetas(endpoint).join(","), wanted.join(","))
+  const wanted = [...(fast ? [Endpoint.fastBeta] : []), ...more]
+  const betas =
+    wanted.length === 0 ? undefined : Endpoint.joinBetas(Endpoint.listBetas(endpoint).join(","), wanted.join(","))
   return {
     ...(Object.keys(extra).length === 0 ? {} : { extra_body: extra }),
     ...(betas === undefined ? {} : { extra_headers: { "anthropic-beta": betas } })
@@ -160,7 +173,7 @@ const collectExtras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: Re
 }
 
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
-export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
+export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
   const endpoint = Endpoint.fromRoute(route)
   const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
@@ -186,12 +199,16 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...(format === undefined || structured ? [] : [makeTextBlock(AnswerSchema.renderInstruction(format.schema))])
     ]
     const choice = call.tools.length === 0 ? undefined : toChoice(call.toolChoice, names)
-    const marker = takesMarks && call.cache !== undefined && !carriesMarks(call.messages) ? CacheMarks.toCacheControl(call.cache) : undefined
-    const messages = marker === undefined ? written : CacheMarks.markConversation(
-      written,
-      { system: blocks.length > 0, tools: choice !== undefined },
-      (message) => Messages.addCacheControl(message, marker)
-    )
+    const marker =
+      takesMarks && call.cache !== undefined && !carriesMarks(call.messages)
+        ? CacheMarks.toCacheControl(call.cache)
+        : undefined
+    const messages =
+      marker === undefined
+        ? written
+        : CacheMarks.markConversation(written, { system: blocks.length > 0, tools: choice !== undefined }, (message) =>
+            Messages.addCacheControl(message, marker)
+          )
     const systemField = toSystemField(marker === undefined ? blocks : addSystemMark(blocks, marker))
     const tools = convertTools(call.tools)
     const forced = choice !== undefined && choice["type"] !== "auto"
@@ -209,9 +226,14 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       max_tokens: maxTokens,
       ...(systemField === undefined ? {} : { system: systemField }),
       messages,
-      ...(choice === undefined ? {} : { tools: marker === undefined ? tools : withToolMark(tools)(marker), tool_choice: choice }),
+      ...(choice === undefined
+        ? {}
+        : { tools: marker === undefined ? tools : withToolMark(tools)(marker), tool_choice: choice }),
       ...makeThinkingFields(thinking),
-      ...makeOutputConfig(thinking, format !== undefined && structured ? AnswerSchema.closeSchema(format.schema) : undefined),
+      ...makeOutputConfig(
+        thinking,
+        format !== undefined && structured ? AnswerSchema.closeSchema(format.schema) : undefined
+      ),
       ...chooseTemperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
       ...(edits === undefined ? fixed : { ...makeContextManagement(edits, call.contextWindow), ...fixedWithEdits })

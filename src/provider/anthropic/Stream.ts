@@ -4,9 +4,9 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
- * when its block stops. `finishAnswer` comes with `message_stop`; gateways that never send it, but ended every block and said why
- * the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream;
- * what stood before them has been read.
+ * when its block stops. `finishAnswer` comes with `message_stop`; gateways that never send it, but ended every block
+ * and said why the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not
+ * JSON, end the stream; what stood before them has been read.
  *
  * Source: `hermes-llm.md` §4.2.
  */
@@ -49,10 +49,19 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
         blocks.addThought(index, Json.readWord(block["thinking"]))
         break
       case "redacted_thinking":
-        blocks.openThought(index, { signature: "", isReadable: false }, Decode.makeMetadata({ redacted: Json.readWord(block["data"]) }))
+        blocks.openThought(
+          index,
+          { signature: "", isReadable: false },
+          Decode.makeMetadata({ redacted: Json.readWord(block["data"]) })
+        )
         break
       case "tool_use":
-        blocks.openCall(index, Decode.chooseCallId(block["id"], index), names.fromWire(Json.readWord(block["name"])), block["input"])
+        blocks.openCall(
+          index,
+          Decode.chooseCallId(block["id"], index),
+          names.fromWire(Json.readWord(block["name"])),
+          block["input"]
+        )
         break
       default:
         break
@@ -124,13 +133,19 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
         if (failure !== undefined || blocks.isFinished()) break
         const parsed = Json.parse(data)
         if (Option.isSome(parsed)) handleEvent(Json.readFields(parsed.value))
-        else failure = SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
+        else
+          failure = SdkError.makeInvalidResponse({
+            ...context,
+            description: "an event of the stream is not JSON",
+            body: data
+          })
       }
       return blocks.take()
     },
     end: () => {
       if (failure !== undefined) return []
-      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen())) failure = SdkError.makeCutStreamError(context)
+      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen()))
+        failure = SdkError.makeCutStreamError(context)
       else finishAnswer()
       return blocks.take()
     },

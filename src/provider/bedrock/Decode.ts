@@ -1,11 +1,11 @@
 /**
- * Reads a Converse answer, and writes parts as one. Whatever the service or a middleware answers is either a model response
- * or an `AiError` that says what is wrong with it; free of the SDK.
+ * Reads a Converse answer, and writes parts as one. Whatever the service or a middleware answers is either a model
+ * response or an `AiError` that says what is wrong with it; free of the SDK.
  *
  * **Details**
  *
- * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `readSignature` of its
- * text, or `readRedacted`, the opaque data that stands for it, in base64.
+ * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `readSignature`
+ * of its text, or `readRedacted`, the opaque data that stands for it, in base64.
  *
  * Source: `hermes-llm.md` §4.4, §12.2.
  */
@@ -54,8 +54,8 @@ export const toBytes = (value: unknown): Uint8Array | undefined =>
   value instanceof Uint8Array
     ? value
     : typeof value === "string" && value !== ""
-    ? Result.getOrUndefined(Base64.decode(value))
-    : undefined
+      ? Result.getOrUndefined(Base64.decode(value))
+      : undefined
 
 // Parts
 
@@ -125,9 +125,13 @@ const encodePart = (part: ContentPart): ReadonlyArray<unknown> => {
       const redactedContent = readRedacted(part.metadata)
       if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
       const signed = readSignature(part.metadata)
-      return [{
-        reasoningContent: { reasoningText: { text: part.text, ...(signed === undefined ? {} : { signature: signed }) } }
-      }]
+      return [
+        {
+          reasoningContent: {
+            reasoningText: { text: part.text, ...(signed === undefined ? {} : { signature: signed }) }
+          }
+        }
+      ]
     }
     case "tool-call":
       return [{ toolUse: { toolUseId: part.id, name: part.name, input: part.params } }]

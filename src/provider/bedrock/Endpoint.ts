@@ -4,8 +4,8 @@
  * **Details**
  *
  * The region is the route's, else that of the address (`bedrock-runtime.<region>.amazonaws.com`), else `us-east-1`. A
- * Bedrock API key travels as a bearer token; without one the AWS credential chain signs the request. A bearer token of the
- * environment goes to AWS only: at any other address the chain signs, which gives no secret away.
+ * Bedrock API key travels as a bearer token; without one the AWS credential chain signs the request. A bearer token of
+ * the environment goes to AWS only: at any other address the chain signs, which gives no secret away.
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §4.4.
  */
@@ -36,10 +36,11 @@ const isAws = (host: string): boolean => /(^|\.)amazonaws\.com(\.cn)?$/.test(hos
 
 /** The endpoint of a route, `variables` being those of the process. */
 export const fromRoute = (route: Route, variables: Variables = {}): Endpoint => {
-  const host = route.baseUrl === undefined ? "" : URL.parse(route.baseUrl)?.hostname ?? ""
+  const host = route.baseUrl === undefined ? "" : (URL.parse(route.baseUrl)?.hostname ?? "")
   const key = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
   const isOwn = route.baseUrl === undefined || isAws(host)
-  const token = key !== "" && key !== chainMarker ? key : isOwn ? variables["AWS_BEARER_TOKEN_BEDROCK"] || undefined : undefined
+  const token =
+    key !== "" && key !== chainMarker ? key : isOwn ? variables["AWS_BEARER_TOKEN_BEDROCK"] || undefined : undefined
   return {
     region: route.region ?? parseRegion(host) ?? defaultRegion,
     address: route.baseUrl,
@@ -54,18 +55,24 @@ type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly
 const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**
- * Tells whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from the
- * environment (`credential_source`), and for the endpoint that a container asks for credentials.
+ * Tells whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from
+ * the environment (`credential_source`), and for the endpoint that a container asks for credentials.
  */
 export const needsEnvironment = (variables: Variables): boolean =>
-  hasProfile(variables) || readCredentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"])
+  hasProfile(variables) ||
+  (readCredentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"]))
 
 /** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */
 export const readCredentials = (variables: Variables): Credentials | undefined => {
   const accessKeyId = variables["AWS_ACCESS_KEY_ID"]
   const secretAccessKey = variables["AWS_SECRET_ACCESS_KEY"]
   if (hasProfile(variables) || !accessKeyId || !secretAccessKey) return undefined
-  const { AWS_ACCOUNT_ID: accountId, AWS_CREDENTIAL_EXPIRATION: expiration, AWS_CREDENTIAL_SCOPE: credentialScope, AWS_SESSION_TOKEN: sessionToken } = variables
+  const {
+    AWS_ACCOUNT_ID: accountId,
+    AWS_CREDENTIAL_EXPIRATION: expiration,
+    AWS_CREDENTIAL_SCOPE: credentialScope,
+    AWS_SESSION_TOKEN: sessionToken
+  } = variables
   return {
     accessKeyId,
     secretAccessKey,

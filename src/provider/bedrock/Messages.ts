@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * - Converse takes pictures and documents in place only. What it does not take (a picture by address, an archive) becomes a
- *   line that names it, because refusing it would refuse every later request of the conversation too.
+ * - Converse takes pictures and documents in place only. What it does not take (a picture by address, an archive)
+ *   becomes a line that names it, because refusing it would refuse every later request of the conversation too.
  * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect, in
  *   which calls and results are told in words.
- * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to show
- *   is a single space.
+ * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to
+ *   show is a single space.
  *
  * Source: `hermes-llm.md` §4.4.
  */
@@ -33,11 +33,7 @@ interface ImageBlock {
 }
 /** A file that is read as text. */
 interface DocumentBlock {
-  readonly document: {
-    readonly format: string
-    readonly name: string
-    readonly source: { readonly bytes: Uint8Array }
-  }
+  readonly document: { readonly format: string; readonly name: string; readonly source: { readonly bytes: Uint8Array } }
 }
 /** Thinking, readable or not. */
 interface ReasoningBlock {
@@ -67,7 +63,9 @@ type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock | CachePoint
 
 /** A cache point that lasts as long as a call asks for. */
-export const makeCachePoint = ({ ttl }: PromptCache): CachePoint => ({ cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" } })
+export const makeCachePoint = ({ ttl }: PromptCache): CachePoint => ({
+  cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" }
+})
 
 // Parts
 
@@ -101,7 +99,11 @@ const readBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
 
 /** A document's name in the characters that Converse takes. */
 const toDocumentName = (fileName: string | undefined): string => {
-  const name = (fileName ?? "").replace(/\.[^.]*$/, "").replaceAll(/[^\w\-()[\]]+/g, " ").replaceAll("_", "-").trim()
+  const name = (fileName ?? "")
+    .replace(/\.[^.]*$/, "")
+    .replaceAll(/[^\w\-()[\]]+/g, " ")
+    .replaceAll("_", "-")
+    .trim()
   return name === "" ? "document" : name
 }
 
@@ -156,14 +158,18 @@ const toWireId = (id: string): string => {
 }
 
 const asBlocks: Tooling = {
-  call: (part) => [{ toolUse: { toolUseId: toWireId(part.id), name: part.name, input: BlockMessages.toInput(part.params) } }],
-  result: (part) => [{
-    toolResult: {
-      toolUseId: toWireId(part.id),
-      content: toResultContent(part),
-      ...(part.isFailure ? { status: "error" } : {})
+  call: (part) => [
+    { toolUse: { toolUseId: toWireId(part.id), name: part.name, input: BlockMessages.toInput(part.params) } }
+  ],
+  result: (part) => [
+    {
+      toolResult: {
+        toolUseId: toWireId(part.id),
+        content: toResultContent(part),
+        ...(part.isFailure ? { status: "error" } : {})
+      }
     }
-  }]
+  ]
 }
 
 const inWords: Tooling = {
@@ -171,7 +177,7 @@ const inWords: Tooling = {
   result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toResultContent(part)]
 }
 
-const fillWithSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => blocks.length === 0 ? [space] : blocks
+const fillWithSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => (blocks.length === 0 ? [space] : blocks)
 
 const toAssistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): ReadonlyArray<Block> => {
   switch (part.type) {
@@ -201,7 +207,10 @@ const makeDialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
           )
         }
       case "assistant":
-        return { role: "assistant", content: fillWithSpace(message.content.flatMap((part) => toAssistantBlocks(part, tooling))) }
+        return {
+          role: "assistant",
+          content: fillWithSpace(message.content.flatMap((part) => toAssistantBlocks(part, tooling)))
+        }
     }
   }),
   isCall: (block) => "toolUse" in block,

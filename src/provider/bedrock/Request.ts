@@ -1,6 +1,6 @@
 /**
- * The Converse request of one route for a model call, without sending it: the input of the AWS SDK's command, and `stream`,
- * our own key, which says which of the two commands it is.
+ * The Converse request of one route for a model call, without sending it: the input of the AWS SDK's command, and
+ * `stream`, our own key, which says which of the two commands it is.
  *
  * **Details**
  *
@@ -9,8 +9,8 @@
  * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
  * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
- * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it: {@link toCommandInput} puts
- *   them into `additionalModelRequestFields`, where they win.
+ * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it:
+ *   {@link toCommandInput} puts them into `additionalModelRequestFields`, where they win.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
  */
@@ -40,16 +40,21 @@ const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<un
         json: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" }
       }
     }
-  })))
+  }))
+)
 
-/** Prefixes that Amazon's own models keep end after the system prompt and after messages; those of Claude after tools too. */
+/**
+ * Prefixes that Amazon's own models keep end after the system prompt and after messages; those of Claude after tools
+ * too.
+ */
 const marksTools = (model: string): boolean => model.toLowerCase().includes("claude")
 
 // System prompt
 
 const collectSystemBlocks = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messages.TextBlock> =>
-  BlockMessages.systemMessages(messages)
-    .flatMap(({ content }) => content.trim() === "" ? [] : [{ text: content.toWellFormed() }])
+  BlockMessages.systemMessages(messages).flatMap(({ content }) =>
+    content.trim() === "" ? [] : [{ text: content.toWellFormed() }]
+  )
 
 // Reasoning and limits
 
@@ -83,10 +88,7 @@ const describeModel = (id: string): Model => {
 const makeThinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<string, unknown>> | undefined => {
   switch (thinking?.style) {
     case "adaptive":
-      return {
-        thinking: { type: "adaptive", display: "summarized" },
-        output_config: { effort: thinking.effort }
-      }
+      return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: thinking.effort } }
     case "budget":
       return { thinking: { type: "enabled", budget_tokens: thinking.tokens } }
     default:
@@ -120,7 +122,7 @@ const makeGuardrailFields = ({ guardrail }: Route.Route, stream: boolean): Reado
 // Request
 
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
-export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
+export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
   const { abilities, tools } = describeModel(route.model)
   const withTools = Messages.makeToolDialect()
   const withoutTools = Messages.makePlainDialect()
@@ -141,34 +143,52 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...collectSystemBlocks(call.messages),
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
     ]
-    const messages = point === undefined ? written : CacheMarks.markConversation(
-      written,
-      { system: system.length > 0, tools: choice !== undefined && toolPoint },
-      ({ content, role }) => ({ role, content: [...content, point] })
+    const messages =
+      point === undefined
+        ? written
+        : CacheMarks.markConversation(
+            written,
+            { system: system.length > 0, tools: choice !== undefined && toolPoint },
+            ({ content, role }) => ({ role, content: [...content, point] })
+          )
+    const wanted =
+      choice === undefined || choice === "auto"
+        ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
+        : undefined
+    const asked =
+      wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const { maxTokens, thinking } = ModelAbilities.fitThinking(
+      call.maxOutputTokens ?? defaultMaxTokens,
+      call.contextWindow,
+      asked
     )
-    const wanted = choice === undefined || choice === "auto" ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities) : undefined
-    const asked = wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
-    const { maxTokens, thinking } = ModelAbilities.fitThinking(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
     const additional = makeThinkingFields(thinking)
     return {
       modelId: route.model,
       messages: Messages.endWithUserMessage(messages),
       ...(system.length === 0 ? {} : { system: point === undefined ? system : [...system, point] }),
       inferenceConfig: { maxTokens, ...chooseTemperature(call, thinking, abilities) },
-      ...(choice === undefined ? {} : { toolConfig: { tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point], toolChoice: toChoice(choice) } }),
+      ...(choice === undefined
+        ? {}
+        : {
+            toolConfig: {
+              tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point],
+              toolChoice: toChoice(choice)
+            }
+          }),
       ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
       ...makeGuardrailFields(route, call.stream),
       ...(inField
         ? {
-          outputConfig: {
-            textFormat: {
-              type: "json_schema",
-              structure: {
-                jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
+            outputConfig: {
+              textFormat: {
+                type: "json_schema",
+                structure: {
+                  jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
+                }
               }
             }
           }
-        }
         : {}),
       ...(call.stream ? { stream: true } : {}),
       ...(route.extraBody === undefined || Object.keys(route.extraBody).length === 0
@@ -211,7 +231,7 @@ export const toCommandInput = (body: Json.Fields): Json.Fields => {
   return Object.keys(additional).length === 0
     ? known
     : {
-      ...known,
-      additionalModelRequestFields: { ...Json.readFields(known["additionalModelRequestFields"]), ...additional }
-    }
+        ...known,
+        additionalModelRequestFields: { ...Json.readFields(known["additionalModelRequestFields"]), ...additional }
+      }
 }

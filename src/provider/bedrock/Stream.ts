@@ -4,12 +4,13 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finishAnswer` comes with the
- * latter, and at the end of the stream where it never came.
+ * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finishAnswer` comes
+ * with the latter, and at the end of the stream where it never came.
  *
- * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes. {@link batchEvents}
- * gives all that can be had without waiting for the network as one array, so that what is done with events is done once for
- * each read of the socket: an array is full when the event loop gets its turn. Nothing is read ahead beyond one event.
+ * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.
+ * {@link batchEvents} gives all that can be had without waiting for the network as one array, so that what is done with
+ * events is done once for each read of the socket: an array is full when the event loop gets its turn. Nothing is read
+ * ahead beyond one event.
  *
  * Source: `hermes-llm.md` §4.4.
  */
@@ -44,7 +45,13 @@ export const batchEvents = <A>(stream: AsyncIterable<A>): Batches<A> => {
       const over = waitForTurn()
       while (pending === undefined) {
         const coming = iterator.next()
-        const settled = await Promise.race([coming.then((item) => item.done === true ? "done" : item, () => "failed"), over])
+        const settled = await Promise.race([
+          coming.then(
+            (item) => (item.done === true ? "done" : item),
+            () => "failed"
+          ),
+          over
+        ])
         if (typeof settled === "string") pending = coming
         else batch.push(settled.value)
       }
@@ -66,7 +73,9 @@ interface Thought {
   redacted: Uint8Array | undefined
 }
 
-/** A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers. */
+/**
+ * A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers.
+ */
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
   const blocks = BlockAnswers.makeBlockStream<Thought>(Decode.makeReasoningMetadata)
   let stopReason = ""
@@ -104,11 +113,15 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
   const handleEvent = (fields: Json.Fields): void => {
     const { contentBlockDelta, contentBlockStart, contentBlockStop, messageStart, messageStop, metadata } = fields
     const readBlockIndex = (block: Json.Fields): number => Number(block["contentBlockIndex"] ?? 0)
-    if (Json.isFields(contentBlockDelta)) applyDelta(readBlockIndex(contentBlockDelta), Json.readFields(contentBlockDelta["delta"]))
-    else if (Json.isFields(contentBlockStart)) startBlock(readBlockIndex(contentBlockStart), Json.readFields(contentBlockStart["start"]))
+    if (Json.isFields(contentBlockDelta))
+      applyDelta(readBlockIndex(contentBlockDelta), Json.readFields(contentBlockDelta["delta"]))
+    else if (Json.isFields(contentBlockStart))
+      startBlock(readBlockIndex(contentBlockStart), Json.readFields(contentBlockStart["start"]))
     else if (Json.isFields(contentBlockStop)) blocks.stop(readBlockIndex(contentBlockStop))
     else if (messageStart !== undefined) {
-      blocks.push(Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined }))
+      blocks.push(
+        Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined })
+      )
     } else if (Json.isFields(messageStop)) stopReason = Json.readWord(messageStop["stopReason"])
     else if (Json.isFields(metadata)) {
       usage = Json.readFields(metadata["usage"])

@@ -13,7 +13,7 @@ import * as Request from "./Request.ts"
 import * as Stream from "./Stream.ts"
 
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("ChatCompletions.make")(function*(
+export const make = Effect.fn("ChatCompletions.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const client = yield* OpenAiClient.make(route)
@@ -26,11 +26,16 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
     prepare: (call) => Request.prepare(call, route),
     // Headers of the user's own may say what the body is: then the SDK writes it.
     post: (extras, signal) =>
-      client.post("/chat/completions", extras.headers === undefined ? { ...extras, body: Messages.stringifyBody(extras.body) } : extras, signal),
+      client.post(
+        "/chat/completions",
+        extras.headers === undefined ? { ...extras, body: Messages.stringifyBody(extras.body) } : extras,
+        signal
+      ),
     decode: Decode.decode,
     machine: Stream.make
   })
 })
 
 /** The provider of the route that options mean. */
-export const makeFromOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.makeRoute(options, "chat_completions"))
+export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
+  make(OpenAiClient.makeRoute(options, "chat_completions"))

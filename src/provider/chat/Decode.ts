@@ -1,6 +1,6 @@
 /**
- * Reads a chat completion body, and writes parts as one. Whatever a server or a middleware answers is either a model response
- * or an `AiError` that says what is wrong with it; free of the SDK.
+ * Reads a chat completion body, and writes parts as one. Whatever a server or a middleware answers is either a model
+ * response or an `AiError` that says what is wrong with it; free of the SDK.
  *
  * **Details**
  *
@@ -34,7 +34,7 @@ export const readDetailText = (detail: unknown): string => {
 
 /** Blocks as metadata carries them; undefined when there are none. They come from JSON. */
 export const toBlockMetadata = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
-  blocks.length === 0 ? undefined : blocks as Schema.Json
+  blocks.length === 0 ? undefined : (blocks as Schema.Json)
 
 /** Reasoning of an answer: what a user may read, and what must go back with it. */
 interface FoundReasoning {
@@ -51,11 +51,11 @@ export const makeReasoningMetadata = (
   content === undefined && details === undefined
     ? {}
     : {
-      chat_completions: {
-        ...(content === undefined ? {} : { reasoning_content: content === text ? true : content }),
-        ...(details === undefined ? {} : { reasoning_details: details })
+        chat_completions: {
+          ...(content === undefined ? {} : { reasoning_content: content === text ? true : content }),
+          ...(details === undefined ? {} : { reasoning_details: details })
+        }
       }
-    }
 
 /** The structured reasoning of an assistant message of a body; undefined when there is none. */
 const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefined => {
@@ -89,7 +89,8 @@ const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
     const call = Json.readFields(item)
     const target = Json.readFields(call["function"])
     const name = Json.readWord(target["name"])
-    const id = Json.readWord(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(target["arguments"]), index)
+    const id =
+      Json.readWord(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(target["arguments"]), index)
     return Response.makePart("tool-call", {
       id: ToolCallWire.makeUniqueId(taken, id, index),
       name,
@@ -112,7 +113,12 @@ const readContent = (content: unknown): { readonly text: string; readonly thinki
     const own = Json.readString(part["text"]) ?? Json.readString(part["refusal"]) ?? ""
     if (part["type"] === "thinking") {
       const thought = part["thinking"]
-      thinking.push(Json.readString(thought) ?? Json.readItems(thought).map((one) => Json.readWord(Json.readFields(one)["text"])).join(""))
+      thinking.push(
+        Json.readString(thought) ??
+          Json.readItems(thought)
+            .map((one) => Json.readWord(Json.readFields(one)["text"]))
+            .join("")
+      )
     } else text += own
   }
   return { text, thinking: thinking.join("\n\n") }
@@ -123,7 +129,10 @@ const splitReasoning = (text: string): { readonly text: string; readonly thinkin
   if (!text.includes("<")) return { text, thinking: "" }
   let visible = ""
   let thinking = ""
-  const tags = ThinkTags.make({ text: (piece) => void (visible += piece), reasoning: (piece) => void (thinking += piece) })
+  const tags = ThinkTags.make({
+    text: (piece) => void (visible += piece),
+    reasoning: (piece) => void (thinking += piece)
+  })
   tags.read(text)
   tags.end()
   return { text: visible, thinking: thinking.trim() }
@@ -136,7 +145,7 @@ const decodeParts = (message: Json.Fields): ReadonlyArray<ContentPart> | string 
   if (calls !== undefined && calls !== null && !Array.isArray(calls)) return "tool_calls is no list"
   const { text, thinking } = splitReasoning(content.text)
   const found = readStructuredReasoning(message) ?? { text: content.thinking || thinking, metadata: {} }
-  const visible = text === "" ? Json.readString(message["refusal"]) ?? "" : text
+  const visible = text === "" ? (Json.readString(message["refusal"]) ?? "") : text
   const parts: Array<ContentPart> = []
   if (found.text !== "" || Object.keys(found.metadata).length > 0) parts.push(Response.makePart("reasoning", found))
   if (visible !== "") parts.push(Response.makePart("text", { text: visible }))
@@ -174,14 +183,18 @@ export const toFinishWord = (reason: Response.FinishReason): string => {
   }
 }
 
-const readFinishReason = (choice: Json.Fields, message: Json.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
+const readFinishReason = (
+  choice: Json.Fields,
+  message: Json.Fields,
+  parts: ReadonlyArray<ContentPart>
+): Response.FinishReason => {
   const refused = typeof message["refusal"] === "string" && message["refusal"] !== ""
   return refused
     ? "content-filter"
     : toFinishReason(
-      Json.readString(choice["finish_reason"]),
-      parts.some((part) => part.type === "tool-call")
-    )
+        Json.readString(choice["finish_reason"]),
+        parts.some((part) => part.type === "tool-call")
+      )
 }
 
 // Usage
@@ -219,15 +232,18 @@ export const decodeUsage = (value: unknown): Response.Usage => {
 }
 
 /**
- * US dollars that the `decodeUsage` object of OpenRouter says the answer cost, with what a provider of the user's own key charges
- * beside it; undefined where it does not say.
+ * US dollars that the `decodeUsage` object of OpenRouter says the answer cost, with what a provider of the user's own
+ * key charges beside it; undefined where it does not say.
  */
 export const readCost = (value: unknown): number | undefined => {
   const fields = Json.readFields(value)
   const { cost } = fields
   if (typeof cost !== "number" || !Number.isFinite(cost) || cost < 0) return undefined
   const upstream = Json.readFields(fields["cost_details"])["upstream_inference_cost"]
-  const own = fields["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0 ? upstream : 0
+  const own =
+    fields["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0
+      ? upstream
+      : 0
   return cost + own
 }
 
@@ -284,7 +300,10 @@ const encodeReasoning = (parts: ReadonlyArray<ContentPart>): Json.Fields => {
     content === true ? [Json.readWord(text)] : typeof content === "string" ? [content] : []
   )
   const details = own.flatMap((fields: Json.Fields) => Json.readItems(fields["reasoning_details"]))
-  const text = own.map((fields) => fields.text).filter((text) => text !== "").join("\n\n")
+  const text = own
+    .map((fields) => fields.text)
+    .filter((text) => text !== "")
+    .join("\n\n")
   const content = contents.join("")
   return {
     ...(text === "" || (contents.length > 0 && text === content) ? {} : { reasoning: text }),
@@ -297,36 +316,43 @@ const encodeCalls = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fiel
   parts.flatMap((part) => {
     if (part.type !== "tool-call") return []
     const { extra_content } = Json.readFields(part.metadata["chat_completions"])
-    return [{
-      id: part.id,
-      type: "function",
-      function: {
-        name: part.name,
-        arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params)
-      },
-      ...(extra_content === undefined ? {} : { extra_content })
-    }]
+    return [
+      {
+        id: part.id,
+        type: "function",
+        function: {
+          name: part.name,
+          arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params)
+        },
+        ...(extra_content === undefined ? {} : { extra_content })
+      }
+    ]
   })
 
-/** The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same parts. */
+/**
+ * The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same
+ * parts.
+ */
 export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
-  const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : [])
+  const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []))
   const calls = encodeCalls(parts)
   return {
     ...(frame.id === undefined ? {} : { id: frame.id }),
     object: "chat.completion",
     ...(typeof frame.created === "number" ? { created: frame.created } : {}),
     ...(frame.model === undefined ? {} : { model: frame.model }),
-    choices: [{
-      index: 0,
-      message: {
-        role: "assistant",
-        content: texts.length === 0 ? null : texts.join(""),
-        ...encodeReasoning(parts),
-        ...(calls.length === 0 ? {} : { tool_calls: calls })
-      },
-      finish_reason: frame.finishReason
-    }],
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: texts.length === 0 ? null : texts.join(""),
+          ...encodeReasoning(parts),
+          ...(calls.length === 0 ? {} : { tool_calls: calls })
+        },
+        finish_reason: frame.finishReason
+      }
+    ],
     ...(frame.usage === undefined ? {} : { usage: frame.usage })
   }
 }

@@ -119,7 +119,7 @@ const providers: ReadonlyMap<string, Family> = new Map<string, Family>([
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
 const findFamily = (route: Route): Family => {
-  const host = route.baseUrl === undefined ? "api.openai.com" : URL.parse(route.baseUrl)?.hostname ?? ""
+  const host = route.baseUrl === undefined ? "api.openai.com" : (URL.parse(route.baseUrl)?.hostname ?? "")
   const known = hosts.find(([domain]) => isWithin(host, domain))
   return known?.[1] ?? providers.get(route.provider.trim().toLowerCase()) ?? "other"
 }
@@ -144,8 +144,8 @@ const chooseReplay = (family: Family, model: string): Replay => ({
   content: strict.has(family)
     ? "never"
     : echoes.has(family) || model.includes("deepseek") || model.startsWith("mimo")
-    ? "required"
-    : "accepted",
+      ? "required"
+      : "accepted",
   details: details.has(family)
 })
 

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Each message is converted once for each endpoint and kept beside the message object, which never changes. Only fields of
- * the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
+ * Each message is converted once for each endpoint and kept beside the message object, which never changes. Only fields
+ * of the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
  * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
  *   endpoint understands.
@@ -63,7 +63,10 @@ const toFilePart = (part: Prompt.FilePart): WirePart => {
 }
 
 /** Content as text where that is enough, else as parts; the last part carries the mark of the prompt cache. */
-const toContent = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions): string | ReadonlyArray<WirePart> => {
+const toContent = (
+  parts: ReadonlyArray<WirePart>,
+  options: Prompt.ProviderOptions
+): string | ReadonlyArray<WirePart> => {
   const { cache_control } = readOwnOptions(options)
   const last = parts.at(-1)
   if (cache_control !== undefined && last !== undefined) return [...parts.slice(0, -1), { ...last, cache_control }]
@@ -92,7 +95,10 @@ const chooseReasoningContent = (
   if (content !== undefined) return content === "" && required ? " " : content
   // Reasoning of another provider before a call is no reasoning of this one.
   if (required && hasCalls) return " "
-  const text = parts.map((part) => part.text).filter((text) => text !== "").join("\n\n")
+  const text = parts
+    .map((part) => part.text)
+    .filter((text) => text !== "")
+    .join("\n\n")
   return text !== "" ? text : required ? " " : undefined
 }
 
@@ -103,11 +109,14 @@ const makeReasoningFields = (
   rule: Endpoint["replay"]
 ): Json.Fields => {
   if (rule.content !== "required" && parts.length === 0) return {}
-  const details = rule.details ? parts.flatMap((part) => Json.readItems(readOwnOptions(part.options)["reasoning_details"])) : []
+  const details = rule.details
+    ? parts.flatMap((part) => Json.readItems(readOwnOptions(part.options)["reasoning_details"]))
+    : []
   const required = rule.content === "required"
-  const content = rule.content === "never" || (details.length > 0 && !required)
-    ? undefined
-    : chooseReasoningContent(parts, hasCalls, required)
+  const content =
+    rule.content === "never" || (details.length > 0 && !required)
+      ? undefined
+      : chooseReasoningContent(parts, hasCalls, required)
   return {
     ...(content === undefined ? {} : { reasoning_content: content.toWellFormed() }),
     ...(details.length === 0 ? {} : { reasoning_details: details })
@@ -136,12 +145,14 @@ const convertAssistant = (message: Prompt.AssistantMessage, endpoint: Endpoint):
     else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toWireCall(part, endpoint))
   }
   if (texts.length === 0 && calls.length === 0) return []
-  return [{
-    role: "assistant",
-    content: texts.length === 0 ? null : toContent(texts, message.options),
-    ...makeReasoningFields(thoughts, calls.length > 0, endpoint.replay),
-    ...(calls.length === 0 ? {} : { tool_calls: calls })
-  }]
+  return [
+    {
+      role: "assistant",
+      content: texts.length === 0 ? null : toContent(texts, message.options),
+      ...makeReasoningFields(thoughts, calls.length > 0, endpoint.replay),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    }
+  ]
 }
 
 const noConversion: ConvertedMessage = { messages: [], files: [] }
@@ -149,26 +160,28 @@ const noConversion: ConvertedMessage = { messages: [], files: [] }
 const convertToolResult = (part: Prompt.ToolResultPart): ConvertedMessage => {
   const output = part.modelOutput
   const files = output?.filter((item) => item.type === "file") ?? []
-  const text = output === undefined
-    ? Json.toText(part.result)
-    : output.flatMap((item) => item.type === "text" ? [item.text] : []).join("\n")
+  const text =
+    output === undefined
+      ? Json.toText(part.result)
+      : output.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
   return {
-    messages: [{
-      role: "tool",
-      tool_call_id: part.id,
-      content: (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
-    }],
+    messages: [
+      {
+        role: "tool",
+        tool_call_id: part.id,
+        content: (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
+      }
+    ],
     files: files.length === 0 ? [] : [toTextPart(`Files from the result of ${part.name}:`), ...files.map(toFilePart)]
   }
 }
 
 const convertToolMessage = (message: Prompt.ToolMessage): ConvertedMessage => {
-  const results = message.content.flatMap((part) => part.type === "tool-result" ? [convertToolResult(part)] : [])
+  const results = message.content.flatMap((part) => (part.type === "tool-result" ? [convertToolResult(part)] : []))
   const [only] = results
-  return only !== undefined && results.length === 1 ? only : {
-    messages: results.flatMap((result) => result.messages),
-    files: results.flatMap((result) => result.files)
-  }
+  return only !== undefined && results.length === 1
+    ? only
+    : { messages: results.flatMap((result) => result.messages), files: results.flatMap((result) => result.files) }
 }
 
 const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedMessage => {
@@ -179,7 +192,7 @@ const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedM
         files: []
       }
     case "user": {
-      const parts = message.content.map((part) => part.type === "text" ? toTextPart(part.text) : toFilePart(part))
+      const parts = message.content.map((part) => (part.type === "text" ? toTextPart(part.text) : toFilePart(part)))
       return parts.length === 0
         ? noConversion
         : { messages: [{ role: "user", content: toContent(parts, message.options) }], files: [] }
@@ -205,7 +218,10 @@ const longestKept = 4_096
 /** Messages whose JSON is one text. */
 const together = 16
 
-/** The JSON of a conversation: that of many short messages is one text; a long one is written anew, so that no text is held twice. */
+/**
+ * The JSON of a conversation: that of many short messages is one text; a long one is written anew, so that no text is
+ * held twice.
+ */
 interface WrittenConversation {
   readonly pieces: Array<string | WireMessage>
   /** JSON of the newest messages. */
@@ -214,7 +230,10 @@ interface WrittenConversation {
   count: number
 }
 
-/** Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the next time. */
+/**
+ * Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the
+ * next time.
+ */
 const writtenOnce = new WeakMap<WireMessage, string>()
 
 const stringifyMessage = (message: WireMessage): string => {
@@ -239,7 +258,7 @@ export const markConstant = <A extends object>(value: A): A => {
 
 const stringifyMember = (value: unknown): string | undefined => {
   const known = typeof value === "object" && value !== null ? constants.get(value) : undefined
-  return known === undefined ? JSON.stringify(value) : known.text ??= JSON.stringify(value)
+  return known === undefined ? JSON.stringify(value) : (known.text ??= JSON.stringify(value))
 }
 
 const closeGroup = (written: WrittenConversation): void => {
@@ -272,11 +291,14 @@ const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
 
 const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
   // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
-  const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? messages as ReadonlyArray<WireMessage> : [])
+  const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
   // Whatever a request of somebody else has there is sent as it is.
   if (count !== messages.length) return void out.push(JSON.stringify(messages))
   out.push("[")
-  addList(out, pieces.map((piece) => typeof piece === "string" ? piece : JSON.stringify(piece)))
+  addList(
+    out,
+    pieces.map((piece) => (typeof piece === "string" ? piece : JSON.stringify(piece)))
+  )
   addList(out, open)
   out.push("]")
 }
@@ -298,7 +320,7 @@ export const stringifyBody = (body: Json.Fields): string => {
   return out.join("")
 }
 
-const makeWriter = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
+const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
   const convertedOf = memoize((message: Prompt.Message) => {
     const made = convertMessage(message, endpoint)
     for (const one of made.messages) converted.add(one)
@@ -326,15 +348,28 @@ const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | 
   const { content, role } = message
   if (role === "tool" || content === null || content === "") return undefined
   const parts = typeof content === "string" ? [toTextPart(content)] : Json.readItems(content)
-  return { ...message, content: [...parts.slice(0, -1), { ...Json.readFields(parts.at(-1)), cache_control: { ...marker } }] }
+  return {
+    ...message,
+    content: [...parts.slice(0, -1), { ...Json.readFields(parts.at(-1)), cache_control: { ...marker } }]
+  }
 }
 
-/** A conversation with marks for the prompt cache; see `CacheMarks`. Tools take none, and are kept with the system prompt. */
-export const markForCache = (messages: ReadonlyArray<WireMessage>, marker: CacheControl): ReadonlyArray<WireMessage> => {
+/**
+ * A conversation with marks for the prompt cache; see `CacheMarks`. Tools take none, and are kept with the system
+ * prompt.
+ */
+export const markForCache = (
+  messages: ReadonlyArray<WireMessage>,
+  marker: CacheControl
+): ReadonlyArray<WireMessage> => {
   const [first, ...rest] = messages
   const hasSystem = first !== undefined && first["role"] !== "user" && first["role"] !== "assistant"
   const system = hasSystem ? markMessage(first, marker) : undefined
-  const written = CacheMarks.markConversation<WireMessage>(hasSystem ? rest : messages, { system: system !== undefined, tools: false }, (message) => markMessage(message, marker))
+  const written = CacheMarks.markConversation<WireMessage>(
+    hasSystem ? rest : messages,
+    { system: system !== undefined, tools: false },
+    (message) => markMessage(message, marker)
+  )
   return hasSystem ? [system ?? first, ...written] : written
 }
 

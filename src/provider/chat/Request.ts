@@ -1,12 +1,20 @@
 /**
- * The request of chat completions for a model call. Pure, and free of the SDK: the same call on the same route is the same
- * request, byte for byte.
+ * The request of chat completions for a model call. Pure, and free of the SDK: the same call on the same route is the
+ * same request, byte for byte.
  *
  * Source: `hermes-llm.md` §4.1.
  */
 import { memoize } from "effect/Function"
 import type * as Json from "../../domain/Json.ts"
-import type { ModelCall, ModelRequest, PromptCache, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type {
+  ModelCall,
+  ModelRequest,
+  PromptCache,
+  ReasoningEffort,
+  ResponseFormat,
+  ToolChoice,
+  ToolDefinition
+} from "../../domain/Model.ts"
 import { abilities, type Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as CacheMarks from "../CacheMarks.ts"
@@ -18,10 +26,13 @@ import * as Messages from "./Messages.ts"
 
 /** Tools on the wire, made once for each array of tools. */
 const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
-  Messages.markConstant(tools.map(({ name, description, parameters }) => ({
-    type: "function",
-    function: { name, ...(description === "" ? {} : { description }), parameters }
-  }))))
+  Messages.markConstant(
+    tools.map(({ name, description, parameters }) => ({
+      type: "function",
+      function: { name, ...(description === "" ? {} : { description }), parameters }
+    }))
+  )
+)
 
 const toToolChoice = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } }
@@ -29,10 +40,7 @@ const toToolChoice = (choice: ToolChoice): unknown =>
 const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
-    : {
-      tools: toolsOf(tools),
-      ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) })
-    }
+    : { tools: toolsOf(tools), ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) }) }
 
 // Answer format
 
@@ -46,10 +54,14 @@ const makeFormatFields = (format: ResponseFormat, structured: Endpoint.Endpoint[
 }
 
 const makeSchemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): ReadonlyArray<Messages.WireMessage> =>
-  format.type === "text" || endpoint.structured === "json_schema" ? [] : [{
-    role: endpoint.systemRole,
-    content: `Answer with one JSON object that fits this JSON Schema:\n${JSON.stringify(format.schema)}`
-  }]
+  format.type === "text" || endpoint.structured === "json_schema"
+    ? []
+    : [
+        {
+          role: endpoint.systemRole,
+          content: `Answer with one JSON object that fits this JSON Schema:\n${JSON.stringify(format.schema)}`
+        }
+      ]
 
 // Limits
 
@@ -58,9 +70,9 @@ const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["ope
 /** Aggregators give Claude a small limit of their own unless one is named. */
 const chooseOutputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
   call.maxOutputTokens ??
-    (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
-      ? ModelAbilities.fitOutput(ModelAbilities.findOutputLimit(endpoint.model), call.contextWindow)
-      : undefined)
+  (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
+    ? ModelAbilities.fitOutput(ModelAbilities.findOutputLimit(endpoint.model), call.contextWindow)
+    : undefined)
 
 const makeLimitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields => {
   const limit = chooseOutputLimit(call, endpoint)
@@ -72,9 +84,7 @@ const makeLimitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fie
 }
 
 const makeStreamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields =>
-  call.stream
-    ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) }
-    : {}
+  call.stream ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) } : {}
 
 // Reasoning
 
@@ -186,7 +196,9 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     ...makeFormatFields(call.responseFormat, endpoint.structured),
     ...makeLimitFields(call, endpoint),
     ...reasoning.body,
-    ...(endpoint.family === "openai" && call.conversationId !== undefined ? { prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId) } : {}),
+    ...(endpoint.family === "openai" && call.conversationId !== undefined
+      ? { prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId) }
+      : {}),
     ...makeStreamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined
       ? {}

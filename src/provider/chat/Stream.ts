@@ -3,16 +3,17 @@
  *
  * **Details**
  *
- * Reasoning and text are parts of their own, each ended when another begins; tool calls are ended with the stream, because
- * nothing else says that a call is whole. Usage is that of the last chunk which has any.
+ * Reasoning and text are parts of their own, each ended when another begins; tool calls are ended with the stream,
+ * because nothing else says that a call is whole. Usage is that of the last chunk which has any.
  *
- * - A fragment of a call belongs to the call of its index; where servers leave the index out, to the call of its id, else to
- *   the last one. A new id with a name on a used index opens a new call. Names are assigned, arguments concatenated. A call
- *   is announced as soon as its id and name are known; a call that never gets an id has one derived at the end.
- * - Pieces of `reasoning_details` belong together when their type and index are the same, or when they follow each other
- *   without an index. Text, summary and data are concatenated; of every other field the last value stands, which is how a
- *   signature that comes at the end finds its text. Blocks that come after the reasoning they belong to, as signatures of
- *   tool calls do, make an empty reasoning part of their own.
+ * - A fragment of a call belongs to the call of its index; where servers leave the index out, to the call of its id,
+ *   else to the last one. A new id with a name on a used index opens a new call. Names are assigned, arguments
+ *   concatenated. A call is announced as soon as its id and name are known; a call that never gets an id has one
+ *   derived at the end.
+ * - Pieces of `reasoning_details` belong together when their type and index are the same, or when they follow each
+ *   other without an index. Text, summary and data are concatenated; of every other field the last value stands, which
+ *   is how a signature that comes at the end finds its text. Blocks that come after the reasoning they belong to, as
+ *   signatures of tool calls do, make an empty reasoning part of their own.
  * - A stream is whole when it named a finish reason or ended with `[DONE]`; one that just stops was cut.
  *
  * Source: `hermes-llm.md` §4.1, §14.3, §15.5.
@@ -130,8 +131,12 @@ const mergePiece = (block: Json.Fields, piece: Json.Fields): Json.Fields => {
 }
 
 const isSameBlock = (block: Json.Fields, piece: Json.Fields): boolean =>
-  block["type"] === piece["type"] && block["index"] === piece["index"] &&
-  (block["id"] === undefined || block["id"] === null || piece["id"] === undefined || piece["id"] === null ||
+  block["type"] === piece["type"] &&
+  block["index"] === piece["index"] &&
+  (block["id"] === undefined ||
+    block["id"] === null ||
+    piece["id"] === undefined ||
+    piece["id"] === null ||
     block["id"] === piece["id"])
 
 /** Blocks of `reasoning_details`, put together from pieces. */
@@ -147,9 +152,8 @@ const makeDetailBlocks = (): DetailBlocks => {
     add: (pieces) => {
       for (const piece of pieces) {
         if (!Json.isFields(piece)) continue
-        const at = piece["index"] === undefined
-          ? blocks.length - 1
-          : blocks.findLastIndex((block) => isSameBlock(block, piece))
+        const at =
+          piece["index"] === undefined ? blocks.length - 1 : blocks.findLastIndex((block) => isSameBlock(block, piece))
         const block = blocks[at]
         if (block !== undefined && isSameBlock(block, piece)) blocks[at] = mergePiece(block, piece)
         else blocks.push(piece)
@@ -242,7 +246,8 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     if (named === "" && plain === "" && blocks.length === 0) return
     structured = true
     details.add(blocks)
-    const pieces = plain === "" && named === "" ? blocks.map(Decode.readDetailText) : plain === named ? [plain] : [plain, named]
+    const pieces =
+      plain === "" && named === "" ? blocks.map(Decode.readDetailText) : plain === named ? [plain] : [plain, named]
     for (const piece of pieces) {
       if (piece !== "") addReasoning(piece)
     }
@@ -263,7 +268,11 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       if (thought === undefined) tags.read(Json.readString(part["text"]) ?? "")
       else {
         structured = true
-        const piece = Json.readString(thought) ?? Json.readItems(thought).map((one) => Json.readWord(Json.readFields(one)["text"])).join("")
+        const piece =
+          Json.readString(thought) ??
+          Json.readItems(thought)
+            .map((one) => Json.readWord(Json.readFields(one)["text"]))
+            .join("")
         if (piece !== "") addReasoning(piece)
       }
     }
@@ -330,11 +339,16 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     step: (events) => {
       for (const event of events) {
         const chunk = Option.getOrUndefined(Json.parse(event.data))
-        failure = event.event === "error"
-          ? SdkError.fromBody({ ...context, body: chunk ?? event.data })
-          : Json.isFields(chunk)
-          ? readChunk(chunk)
-          : SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is no JSON object", body: event.data })
+        failure =
+          event.event === "error"
+            ? SdkError.fromBody({ ...context, body: chunk ?? event.data })
+            : Json.isFields(chunk)
+              ? readChunk(chunk)
+              : SdkError.makeInvalidResponse({
+                  ...context,
+                  description: "an event of the stream is no JSON object",
+                  body: event.data
+                })
         if (failure !== undefined) break
       }
       return flushParts()
@@ -362,16 +376,24 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         )
       }
       calls.end(out)
-      out.push(Response.makePart("finish", {
-        reason: chooseFinishReason(),
-        usage: Decode.decodeUsage(usage),
-        response: undefined,
-        metadata: Assembler.makeCostMetadata(Decode.readCost(usage))
-      }))
+      out.push(
+        Response.makePart("finish", {
+          reason: chooseFinishReason(),
+          usage: Decode.decodeUsage(usage),
+          response: undefined,
+          metadata: Assembler.makeCostMetadata(Decode.readCost(usage))
+        })
+      )
       return flushParts()
     },
     failure: () => failure,
     body: (parts) =>
-      Decode.encode(parts, { id, model, created, finishReason: word ?? Decode.toFinishWord(chooseFinishReason()), usage })
+      Decode.encode(parts, {
+        id,
+        model,
+        created,
+        finishReason: word ?? Decode.toFinishWord(chooseFinishReason()),
+        usage
+      })
   }
 }

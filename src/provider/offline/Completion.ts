@@ -52,15 +52,17 @@ const lengthOfObject = memoize((value: object) => JSON.stringify(value).length)
 
 /** Characters of a value as JSON; of an object once. */
 const measureLength = (value: unknown): number =>
-  typeof value === "object" && value !== null ? lengthOfObject(value) : JSON.stringify(value)?.length ?? 0
+  typeof value === "object" && value !== null ? lengthOfObject(value) : (JSON.stringify(value)?.length ?? 0)
 
-const toArgumentsText = (value: unknown): string => typeof value === "string" ? value : ToolCallWire.toText(value)
+const toArgumentsText = (value: unknown): string => (typeof value === "string" ? value : ToolCallWire.toText(value))
 
 const estimateUsage = (request: ModelRequest, answer: Answer): Json.Fields => {
-  const prompt = Json.readItems(request["messages"]).reduce<number>((sum, message) => sum + measureLength(message), 0)
-    + (request["tools"] === undefined ? 0 : measureLength(request["tools"]))
-  const written = (answer.text ?? "").length
-    + (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + toArgumentsText(call.arguments).length, 0)
+  const prompt =
+    Json.readItems(request["messages"]).reduce<number>((sum, message) => sum + measureLength(message), 0) +
+    (request["tools"] === undefined ? 0 : measureLength(request["tools"]))
+  const written =
+    (answer.text ?? "").length +
+    (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + toArgumentsText(call.arguments).length, 0)
   const thought = answer.usage?.reasoning ?? estimateTokens((answer.reasoning ?? "").length)
   const cacheRead = answer.usage?.cacheRead ?? 0
   const cacheWrite = answer.usage?.cacheWrite ?? 0
@@ -91,24 +93,26 @@ export const makeBody = (request: ModelRequest, answer: Answer, origin: Origin):
     object: "chat.completion",
     created: 0,
     model: origin.model,
-    choices: [{
-      index: 0,
-      message: {
-        role: "assistant",
-        content: answer.text ?? null,
-        ...(answer.reasoning === undefined ? {} : { reasoning_content: answer.reasoning }),
-        ...(calls.length === 0
-          ? {}
-          : {
-            tool_calls: calls.map((call) => ({
-              id: call.id,
-              type: "function",
-              function: { name: call.name, arguments: toArgumentsText(call.arguments) }
-            }))
-          })
-      },
-      finish_reason: answer.finishReason ?? (calls.length === 0 ? "stop" : "tool_calls")
-    }],
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: answer.text ?? null,
+          ...(answer.reasoning === undefined ? {} : { reasoning_content: answer.reasoning }),
+          ...(calls.length === 0
+            ? {}
+            : {
+                tool_calls: calls.map((call) => ({
+                  id: call.id,
+                  type: "function",
+                  function: { name: call.name, arguments: toArgumentsText(call.arguments) }
+                }))
+              })
+        },
+        finish_reason: answer.finishReason ?? (calls.length === 0 ? "stop" : "tool_calls")
+      }
+    ],
     usage: estimateUsage(request, answer)
   }
 }
@@ -127,7 +131,8 @@ export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<M
   Effect.fromResult(Decode.decode(raw, context))
 
 /** A text in pieces of one word and the space behind it. */
-export const splitIntoWords = (text: string): ReadonlyArray<string> => text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
+export const splitIntoWords = (text: string): ReadonlyArray<string> =>
+  text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
 /** Cuts a text into what streams by. */
 type Split = (text: string) => ReadonlyArray<string>
@@ -160,10 +165,7 @@ const toStreamParts = (part: ContentPart, index: number, split: Split): Readonly
 }
 
 /** Parts that a whole answer streams as, piece by piece. `split` cuts its text. */
-export const streamResponse = (
-  response: ModelResponse,
-  split: Split = splitIntoWords
-): ReadonlyArray<StreamPart> => [
+export const streamResponse = (response: ModelResponse, split: Split = splitIntoWords): ReadonlyArray<StreamPart> => [
   Response.makePart("response-metadata", {
     ...(response.id === undefined ? {} : { id: response.id }),
     ...(response.model === undefined ? {} : { modelId: response.model })
@@ -173,10 +175,10 @@ export const streamResponse = (
 ]
 
 /**
- * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays what
- * was sent.
+ * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays
+ * what was sent.
  */
-export const playBatches = Effect.fnUntraced(function*<E, R>(
+export const playBatches = Effect.fnUntraced(function* <E, R>(
   sent: ModelResponse,
   batches: Iterable<ReadonlyArray<StreamPart>>,
   onPart: OnPart,

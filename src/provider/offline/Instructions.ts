@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Quoted passages (`"…"`, `'…'`, backticks, fenced blocks) are taken out first, so that punctuation inside of them never
- * ends a sentence. A text that follows `reply with exactly:` runs to the end of the message, final period included; without
- * the colon the final period belongs to the sentence.
+ * Quoted passages (`"…"`, `'…'`, backticks, fenced blocks) are taken out first, so that punctuation inside of them
+ * never ends a sentence. A text that follows `reply with exactly:` runs to the end of the message, final period
+ * included; without the colon the final period belongs to the sentence.
  *
  * **Gotchas**
  *
@@ -28,7 +28,10 @@ export type Task =
 /** The tasks, one list per assistant message, and the answer that follows them. */
 export interface Plan {
   readonly steps: ReadonlyArray<ReadonlyArray<Task>>
-  readonly answer: { readonly type: "text"; readonly text: string } | { readonly type: "output" } | { readonly type: "show" }
+  readonly answer:
+    | { readonly type: "text"; readonly text: string }
+    | { readonly type: "output" }
+    | { readonly type: "show" }
   /** Tools that must not be called. */
   readonly forbidden: ReadonlySet<string> | "all"
   /** Sentences that fit no pattern. */
@@ -51,17 +54,21 @@ interface MaskedText {
 
 const maskQuotations = (said: string): MaskedText => {
   const passages: Array<{ readonly whole: string; readonly inner: string }> = []
-  const text = said.replaceAll(/[\uE000\uE001]/g, "").replace(quotation, (whole, ...groups) => {
-    const inner = groups.slice(0, 5).find((group) => typeof group === "string") ?? ""
-    return `${open}${passages.push({ whole, inner }) - 1}${close}`
-  }).replace(/\s*\n(?=\uE000)/g, " ")
-  const restoreQuotations = (part: string): string => part.replace(placeholder, (_, index) => passages[Number(index)]?.whole ?? "")
+  const text = said
+    .replaceAll(/[\uE000\uE001]/g, "")
+    .replace(quotation, (whole, ...groups) => {
+      const inner = groups.slice(0, 5).find((group) => typeof group === "string") ?? ""
+      return `${open}${passages.push({ whole, inner }) - 1}${close}`
+    })
+    .replace(/\s*\n(?=\uE000)/g, " ")
+  const restoreQuotations = (part: string): string =>
+    part.replace(placeholder, (_, index) => passages[Number(index)]?.whole ?? "")
   return {
     text,
     written: restoreQuotations,
     plain: (part) => {
       const only = /^\uE000(\d+)\uE001[.!]?$/.exec(part.trim())
-      return only === null ? restoreQuotations(part.trim()) : passages[Number(only[1])]?.inner ?? ""
+      return only === null ? restoreQuotations(part.trim()) : (passages[Number(only[1])]?.inner ?? "")
     }
   }
 }
@@ -69,9 +76,9 @@ const maskQuotations = (said: string): MaskedText => {
 const injected = /^(?:[^]*?\byour task:\s*)([^]*?)(?:\n\n[^]*)?$/i
 
 const dictated = new RegExp(
-  "(?:^|[\\s,;])(?:(?:reply|respond|answer)(?: back)?(?: with)?|say|print|output|echo)\\s+"
-    + "(?:(?:exactly|only|just|precisely|with|the single word|the word|this text)\\b\\s*)+(:?)\\s*([^]+)$|"
-    + "(?:^|[.!?]\\s+)(?:please )?(?:say(?! (?:what|how|why|if)\\b)|repeat after me|echo back)(:?)\\s+([^]+)$",
+  "(?:^|[\\s,;])(?:(?:reply|respond|answer)(?: back)?(?: with)?|say|print|output|echo)\\s+" +
+    "(?:(?:exactly|only|just|precisely|with|the single word|the word|this text)\\b\\s*)+(:?)\\s*([^]+)$|" +
+    "(?:^|[.!?]\\s+)(?:please )?(?:say(?! (?:what|how|why|if)\\b)|repeat after me|echo back)(:?)\\s+([^]+)$",
   "i"
 )
 
@@ -80,9 +87,11 @@ const outputWords =
 
 const showOutput = /^(?:reply|respond|answer)(?: with)? (?:the |its )?(?:\w+ )?(?:output|contents?|results?)$/i
 
-const ofSentence = /(?<=[.!?])\s+|\n+|,?\s+(?:and\s+)?then,?\s+|,?\s+and\s+(?=(?:reply|respond|write|read|run|list|search|tell|explain|summari[sz]e)\b)/i
+const ofSentence =
+  /(?<=[.!?])\s+|\n+|,?\s+(?:and\s+)?then,?\s+|,?\s+and\s+(?=(?:reply|respond|write|read|run|list|search|tell|explain|summari[sz]e)\b)/i
 
-const padding = /^(?:\d+[.)]\s+|[-*]\s+|please\s+|(?:can|could) you\s+(?:please\s+)?|first,?\s+|then,?\s+|finally,?\s+|after that,?\s+|in the terminal,?\s+)+/i
+const padding =
+  /^(?:\d+[.)]\s+|[-*]\s+|please\s+|(?:can|could) you\s+(?:please\s+)?|first,?\s+|then,?\s+|finally,?\s+|after that,?\s+|in the terminal,?\s+)+/i
 
 const counts: Readonly<Record<string, number>> = { once: 1, one: 1, twice: 2, two: 2, three: 3, four: 4, five: 5 }
 
@@ -91,29 +100,57 @@ const usage =
 
 const file = String.raw`(?:\uE000\d+\uE001|[^\s,]*[^\s,.:?])`
 
-const patterns: ReadonlyArray<readonly [RegExp, (groups: ReadonlyArray<string>, text: MaskedText) => ReadonlyArray<Task>]> = [
-  [/^(?:ask|tell) (?:the |a )?(?:child )?sub-?agent to (.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]],
-  [/^delegate to a sub-?agent: ?(.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]],
-  [/^(?:run|execute)(?: the command)?:? (\S[^]*?)(?: (?:using|via|in) the terminal(?: tool)?)?$/i, ([command = ""], text) =>
-    /^the\b/i.test(command) ? [] : parseCommands(command, text)],
-  [/^list (?:all |the )*(?:(\S+) )?files(?: (?:in|of|under) (?:the (?:directory|folder) )?(.+))?$/i, ([pattern = "*", path = "."], text) => [
-    { type: "list", path: normalizeDirectory(text.plain(path)), pattern: text.plain(pattern) }
-  ]],
-  [/^(?:search|grep)(?: for)? (?:the (?:text|word) )?(.+?)(?: in (.+))?$/i, ([pattern = "", path = "."], text) => [
-    { type: "search", pattern: text.plain(pattern), path: normalizeDirectory(text.plain(path)) }
-  ]],
-  [/^write (?:its contents|the (?:contents|output|result)) (?:in)?to (.+)$/i, ([path = ""], text) => [{ type: "write", path: text.plain(path), content: undefined }]],
-  [/^write (\uE000\d+\uE001) (?:in)?to (?:the file )?(.+)$/i, ([content = "", path = ""], text) => [
-    { type: "write", path: text.plain(path), content: text.plain(content) }
-  ]],
-  [/^create (?:a |the )?file (?:named |called )?(.+?) (?:with the content|containing|that says) (\uE000\d+\uE001)$/i, ([path = "", content = ""], text) => [
-    { type: "write", path: text.plain(path), content: text.plain(content) }
-  ]],
-  [new RegExp(`^(?:read|cat|show(?: me)?|what is in|on|for|one for)(?: the)?(?: files?)? (${file}(?:(?:,| and one for| and|, and) ${file})*)[?]?$`, "i"), ([paths = ""], text) =>
-    paths.split(/,? and one for |,? and |, ?/).map((path) => ({ type: "read", path: text.plain(path) }))]
+const patterns: ReadonlyArray<
+  readonly [RegExp, (groups: ReadonlyArray<string>, text: MaskedText) => ReadonlyArray<Task>]
+> = [
+  [
+    /^(?:ask|tell) (?:the |a )?(?:child )?sub-?agent to (.+)$/is,
+    ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]
+  ],
+  [
+    /^delegate to a sub-?agent: ?(.+)$/is,
+    ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]
+  ],
+  [
+    /^(?:run|execute)(?: the command)?:? (\S[^]*?)(?: (?:using|via|in) the terminal(?: tool)?)?$/i,
+    ([command = ""], text) => (/^the\b/i.test(command) ? [] : parseCommands(command, text))
+  ],
+  [
+    /^list (?:all |the )*(?:(\S+) )?files(?: (?:in|of|under) (?:the (?:directory|folder) )?(.+))?$/i,
+    ([pattern = "*", path = "."], text) => [
+      { type: "list", path: normalizeDirectory(text.plain(path)), pattern: text.plain(pattern) }
+    ]
+  ],
+  [
+    /^(?:search|grep)(?: for)? (?:the (?:text|word) )?(.+?)(?: in (.+))?$/i,
+    ([pattern = "", path = "."], text) => [
+      { type: "search", pattern: text.plain(pattern), path: normalizeDirectory(text.plain(path)) }
+    ]
+  ],
+  [
+    /^write (?:its contents|the (?:contents|output|result)) (?:in)?to (.+)$/i,
+    ([path = ""], text) => [{ type: "write", path: text.plain(path), content: undefined }]
+  ],
+  [
+    /^write (\uE000\d+\uE001) (?:in)?to (?:the file )?(.+)$/i,
+    ([content = "", path = ""], text) => [{ type: "write", path: text.plain(path), content: text.plain(content) }]
+  ],
+  [
+    /^create (?:a |the )?file (?:named |called )?(.+?) (?:with the content|containing|that says) (\uE000\d+\uE001)$/i,
+    ([path = "", content = ""], text) => [{ type: "write", path: text.plain(path), content: text.plain(content) }]
+  ],
+  [
+    new RegExp(
+      `^(?:read|cat|show(?: me)?|what is in|on|for|one for)(?: the)?(?: files?)? (${file}(?:(?:,| and one for| and|, and) ${file})*)[?]?$`,
+      "i"
+    ),
+    ([paths = ""], text) =>
+      paths.split(/,? and one for |,? and |, ?/).map((path) => ({ type: "read", path: text.plain(path) }))
+  ]
 ]
 
-const normalizeDirectory = (path: string): string => /^(?:this|the current) (?:directory|folder)$/i.test(path) ? "." : path
+const normalizeDirectory = (path: string): string =>
+  /^(?:this|the current) (?:directory|folder)$/i.test(path) ? "." : path
 
 const toSentence = (text: string): string => {
   const capital = text.trim().replace(/^./, (first) => first.toUpperCase())
@@ -167,8 +204,15 @@ const splitReply = (text: MaskedText): ParsedReply => {
 }
 
 const splitClauses = (text: string): ReadonlyArray<string> =>
-  text.split(ofSentence)
-    .map((clause) => clause.trim().replace(padding, "").replace(/(?<=[^.])[.!,;]+$/, "").trim())
+  text
+    .split(ofSentence)
+    .map((clause) =>
+      clause
+        .trim()
+        .replace(padding, "")
+        .replace(/(?<=[^.])[.!,;]+$/, "")
+        .trim()
+    )
     .filter((clause) => clause !== "" && !/^after (?:the|both|all)\b/i.test(clause))
 
 /** The plan of a user's message; see the top of this file. */
@@ -226,6 +270,13 @@ export const parseInstructions = (said: string): Plan => {
   for (const clause of splitClauses(rest)) readClause(clause)
   // A tool that was named and then given nothing to do.
   if (tool !== undefined) unclear.push(`use ${tool}`)
-  const kind = steps.length > 0 || output.type !== "show" ? "work" : greeting.test(said) ? "greeting" : summary.test(said) ? "summary" : "work"
+  const kind =
+    steps.length > 0 || output.type !== "show"
+      ? "work"
+      : greeting.test(said)
+        ? "greeting"
+        : summary.test(said)
+          ? "summary"
+          : "work"
   return { steps, answer: output, forbidden: prohibited, unclear, kind }
 }

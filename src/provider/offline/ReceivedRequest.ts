@@ -35,17 +35,21 @@ export const idPrefix = "call_offline_"
 const readText = (content: unknown): string =>
   typeof content === "string"
     ? content
-    : Json.readItems(content).flatMap((part) => Json.readString(Json.readFields(part)["text"]) || []).join("\n\n")
+    : Json.readItems(content)
+        .flatMap((part) => Json.readString(Json.readFields(part)["text"]) || [])
+        .join("\n\n")
 
 /** Context and headings that the runtime puts around a user's text. */
-const injected = /<(memory-context|plugin-context|skill|script-output|job-output)\b[^>]*>[^]*?<\/\1>\s*|^\[This is the scheduled job [^]*?\]\s*(?:\n|$)/g
+const injected =
+  /<(memory-context|plugin-context|skill|script-output|job-output)\b[^>]*>[^]*?<\/\1>\s*|^\[This is the scheduled job [^]*?\]\s*(?:\n|$)/g
 
 /** A user's text without the context that the runtime puts around it. */
 const readUserText = (content: unknown): string => readText(content).replace(injected, "").trim()
 
 /** Files of tool results come in a user message of their own, which is no turn of the user. */
 const carriesFiles = (content: unknown): boolean =>
-  Array.isArray(content) && (Json.readString(Json.readFields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
+  Array.isArray(content) &&
+  (Json.readString(Json.readFields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
 
 const listOfferedTools = (request: ModelRequest): ReadonlyArray<string> => {
   const choice = request["tool_choice"]
@@ -72,14 +76,20 @@ export const readRequest = (request: ModelRequest): Conversation => {
       case "assistant": {
         const calls = Json.readItems(message["tool_calls"]).map(Json.readFields)
         if (calls.length === 0) break
-        steps.unshift(calls.map((call) => {
-          const id = Json.readWord(call["id"])
-          const target = Json.readFields(call["function"])
-          const result = results.get(id)
-          results.delete(id)
-          if (id.startsWith(idPrefix)) nextId = Math.max(nextId, Number(id.slice(idPrefix.length)) + 1 || 1)
-          return { name: Json.readWord(target["name"]), arguments: ToolCallWire.fromWire(target["arguments"]), result }
-        }))
+        steps.unshift(
+          calls.map((call) => {
+            const id = Json.readWord(call["id"])
+            const target = Json.readFields(call["function"])
+            const result = results.get(id)
+            results.delete(id)
+            if (id.startsWith(idPrefix)) nextId = Math.max(nextId, Number(id.slice(idPrefix.length)) + 1 || 1)
+            return {
+              name: Json.readWord(target["name"]),
+              arguments: ToolCallWire.fromWire(target["arguments"]),
+              result
+            }
+          })
+        )
         break
       }
       case "user":

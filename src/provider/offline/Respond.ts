@@ -28,7 +28,7 @@ const stripLineNumbers = (text: string): string => {
     : text
 }
 
-const stripFinalBreak = (text: string): string => text.endsWith("\n") ? text.slice(0, -1) : text
+const stripFinalBreak = (text: string): string => (text.endsWith("\n") ? text.slice(0, -1) : text)
 
 const readCommandOutcome = (output: string, exit: unknown): Outcome => {
   const exact = stripFinalBreak(output)
@@ -53,21 +53,38 @@ const findError = (result: Json.Fields): string | undefined => {
   const { error, message, status, success } = result
   const text = Json.readString(error) ?? Json.readString(Json.readFields(error)["message"])
   if (text !== undefined && text !== "") return text
-  return success === false || status === "blocked" || status === "error" ? Json.readString(message) ?? Json.toText(result) : undefined
+  return success === false || status === "blocked" || status === "error"
+    ? (Json.readString(message) ?? Json.toText(result))
+    : undefined
 }
 
 const readKnownResult = (result: Json.Fields): Outcome => {
-  const { bytes_written: written, content, exit_code: exit, files, matches, matches_text: grouped, output, results } = result
+  const {
+    bytes_written: written,
+    content,
+    exit_code: exit,
+    files,
+    matches,
+    matches_text: grouped,
+    output,
+    results
+  } = result
   if (typeof output === "string") return readCommandOutcome(output, exit)
   if (typeof content === "string") return makeSuccess(stripFinalBreak(stripLineNumbers(content)))
   if (typeof grouped === "string") return makeSuccess(stripFinalBreak(grouped))
-  if (Array.isArray(matches)) return makeSuccess(matches.length === 0 ? "Nothing was found." : matches.map(formatMatch).join("\n"))
-  if (Array.isArray(files)) return makeSuccess(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
+  if (Array.isArray(matches))
+    return makeSuccess(matches.length === 0 ? "Nothing was found." : matches.map(formatMatch).join("\n"))
+  if (Array.isArray(files))
+    return makeSuccess(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
   if (typeof written === "number") return makeSuccess(`${written} bytes were written.`)
   const items = Json.readItems(results).map(Json.readFields)
   if (items.some((item) => Object.hasOwn(item, "summary"))) return readChildResults(items)
-  const word = ["summary", "message", "text", "result"].find((name) => typeof result[name] === "string" && result[name] !== "")
-  return word === undefined ? makeSuccess(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : makeSuccess(Json.readWord(result[word]))
+  const word = ["summary", "message", "text", "result"].find(
+    (name) => typeof result[name] === "string" && result[name] !== ""
+  )
+  return word === undefined
+    ? makeSuccess(JSON.stringify(result, undefined, 2), JSON.stringify(result))
+    : makeSuccess(Json.readWord(result[word]))
 }
 
 /** Tells whether a result only says that a file is as it was read before. */
@@ -94,8 +111,8 @@ const remedy = "run `hermes model`, or set model.provider and model.default in c
 const honest = `I am the offline stand-in of hermes and no language model, so I cannot answer that: ${remedy}.`
 
 const greeting =
-  "Hello. I am the offline stand-in of hermes: I follow plain instructions (read, list and search files, run a command, "
-  + `write a file, reply with a text) and answer no open questions; ${remedy}.`
+  "Hello. I am the offline stand-in of hermes: I follow plain instructions (read, list and search files, run a command, " +
+  `write a file, reply with a text) and answer no open questions; ${remedy}.`
 
 interface DoneCall {
   readonly made: ReceivedRequest.MadeCall
@@ -107,7 +124,9 @@ type Steps = ReadonlyArray<ReadonlyArray<DoneCall>>
 const isSame = (a: ReceivedRequest.MadeCall, b: ReceivedRequest.MadeCall): boolean =>
   a.name === b.name && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)
 
-/** Reads the results of each exchange. One that only says "unchanged" is read as the earlier result of the same call. */
+/**
+ * Reads the results of each exchange. One that only says "unchanged" is read as the earlier result of the same call.
+ */
 const readOutcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyArray<Steps> => {
   const whole: Array<ReceivedRequest.MadeCall> = []
   const readMadeCall = (made: ReceivedRequest.MadeCall): DoneCall => {
@@ -142,7 +161,10 @@ const toSearchPattern = (text: string): string =>
 const listWays = (task: Instructions.Task, output: string): ReadonlyArray<Way> => {
   switch (task.type) {
     case "read":
-      return [["read_file", { path: task.path }], ["terminal", { command: `cat -- ${quoteForShell(task.path)}` }]]
+      return [
+        ["read_file", { path: task.path }],
+        ["terminal", { command: `cat -- ${quoteForShell(task.path)}` }]
+      ]
     case "list":
       return [
         ["search_files", { pattern: task.pattern, target: "files", path: task.path }],
@@ -208,7 +230,8 @@ const formatHeading = ({ name, arguments: parameters }: ReceivedRequest.MadeCall
 
 const renderResults = (done: ReadonlyArray<DoneCall>): string => {
   const [only] = done
-  if (only === undefined || done.length > 1) return done.map(({ made, outcome }) => `${formatHeading(made)}\n${outcome.text}`).join("\n\n")
+  if (only === undefined || done.length > 1)
+    return done.map(({ made, outcome }) => `${formatHeading(made)}\n${outcome.text}`).join("\n\n")
   return only.made.name === "write_file" ? `${formatHeading(only.made)}: ${only.outcome.text}` : only.outcome.text
 }
 
@@ -225,14 +248,22 @@ const cutToFirstLine = (text: string): string => {
   return line.length < text.length ? `${line} …` : line
 }
 
-const summarizeLastTurn = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>, results: ReadonlyArray<Steps>): string => {
+const summarizeLastTurn = (
+  exchanges: ReadonlyArray<ReceivedRequest.Exchange>,
+  results: ReadonlyArray<Steps>
+): string => {
   const index = results.findLastIndex((steps) => steps.length > 0)
   const last = results[index]
   const text = exchanges[index]?.text
   if (last === undefined || text === undefined) return honest
   const lines = [
     `Asked: ${cutToFirstLine(text)}`,
-    ...last.flat().map(({ made, outcome }) => `- ${formatHeading(made)}: ${outcome.failed ? "failed, " : ""}${cutToFirstLine(outcome.text)}`)
+    ...last
+      .flat()
+      .map(
+        ({ made, outcome }) =>
+          `- ${formatHeading(made)}: ${outcome.failed ? "failed, " : ""}${cutToFirstLine(outcome.text)}`
+      )
   ]
   return explainStop(lines.join("\n"), Instructions.parseInstructions(text).steps.slice(last.length))
 }
@@ -250,7 +281,12 @@ const composeAnswer = (plan: Instructions.Plan, done: Steps): string => {
     case "text":
       return plan.answer.text
     case "output":
-      return done.at(-1)?.map(({ outcome }) => outcome.exact).join("\n") ?? "There is no output yet."
+      return (
+        done
+          .at(-1)
+          ?.map(({ outcome }) => outcome.exact)
+          .join("\n") ?? "There is no output yet."
+      )
     case "show":
       return done.length === 0 ? honest : renderResults(results)
   }
@@ -262,16 +298,22 @@ export const answerRequest = (request: ModelRequest): Answer => {
   const plan = Instructions.parseInstructions(exchanges.at(-1)?.text ?? "")
   const all = readOutcomes(exchanges)
   const done = all.at(-1) ?? []
-  if (plan.kind === "summary" && done.length === 0) return { text: summarizeLastTurn(exchanges.slice(0, -1), all.slice(0, -1)) }
+  if (plan.kind === "summary" && done.length === 0)
+    return { text: summarizeLastTurn(exchanges.slice(0, -1), all.slice(0, -1)) }
   const results = done.flat()
   const failure = results.find(({ outcome }) => outcome.failed)
   if (failure !== undefined) {
     const good = plan.answer.type === "show" ? renderResults(results.filter(({ outcome }) => !outcome.failed)) : ""
-    return { text: joinTexts(good, explainStop(`${failure.made.name} failed: ${failure.outcome.text}`, plan.steps.slice(done.length))) }
+    return {
+      text: joinTexts(
+        good,
+        explainStop(`${failure.made.name} failed: ${failure.outcome.text}`, plan.steps.slice(done.length))
+      )
+    }
   }
   const step = plan.steps[done.length]
   if (step === undefined) {
-    const before = plan.answer.type === "output" && plan.steps.length === 0 ? all.at(-2) ?? [] : done
+    const before = plan.answer.type === "output" && plan.steps.length === 0 ? (all.at(-2) ?? []) : done
     return { text: composeAnswer(plan, before) }
   }
   const output = done.at(-1)?.at(-1)?.outcome.exact ?? ""
@@ -280,7 +322,12 @@ export const answerRequest = (request: ModelRequest): Answer => {
     const chosen = chooseWay(listWays(task, output), offered, plan.forbidden)
     if (typeof chosen === "string") {
       const good = plan.answer.type === "show" ? renderResults(results) : ""
-      return { text: joinTexts(good, explainStop(`I cannot ${describeTask(task)}: ${chosen}.`, plan.steps.slice(done.length + 1))) }
+      return {
+        text: joinTexts(
+          good,
+          explainStop(`I cannot ${describeTask(task)}: ${chosen}.`, plan.steps.slice(done.length + 1))
+        )
+      }
     }
     calls.push({ id: `${ReceivedRequest.idPrefix}${nextId + calls.length}`, name: chosen[0], arguments: chosen[1] })
   }

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * Each turn is used once, in order. A turn with `match` waits until the last thing that the user said contains that text
- * (in any case); the next unused turn that fits is the answer. With `loop: true` the turns begin anew when none is left.
+ * Each turn is used once, in order. A turn with `match` waits until the last thing that the user said contains that
+ * text (in any case); the next unused turn that fits is the answer. With `loop: true` the turns begin anew when none is
+ * left.
  *
  * **Example** (A call, its answer, and a rate limit)
  *
@@ -68,10 +69,7 @@ const Turn = Schema.Struct({
 type Turn = typeof Turn.Type
 
 /** A scenario as JSON has it. */
-export const Scenario = Schema.Struct({
-  turns: Schema.NonEmptyArray(Turn),
-  loop: Schema.optional(Schema.Boolean)
-})
+export const Scenario = Schema.Struct({ turns: Schema.NonEmptyArray(Turn), loop: Schema.optional(Schema.Boolean) })
 /** See {@link Scenario}. */
 export type Scenario = typeof Scenario.Type
 
@@ -79,7 +77,7 @@ const decode = Schema.decodeUnknownEffect(Scenario, { onExcessProperty: "error" 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const formatPath = (path: ReadonlyArray<unknown>): string =>
-  path.map((key, index) => typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`).join("")
+  path.map((key, index) => (typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`)).join("")
 
 const readPathKey = (segment: unknown): unknown =>
   typeof segment === "object" && segment !== null && "key" in segment ? segment.key : segment
@@ -93,7 +91,8 @@ const toConfigError = (issue: SchemaIssue.Issue): ConfigError => {
   })
 }
 
-const toOneLine = (error: unknown): string => String(error instanceof Error ? error.message : error).split("\n")[0] ?? ""
+const toOneLine = (error: unknown): string =>
+  String(error instanceof Error ? error.message : error).split("\n")[0] ?? ""
 
 const parseYaml = (text: string): Effect.Effect<unknown, ConfigError> =>
   Effect.flatMap(
@@ -151,7 +150,7 @@ const isTurnMatch = (turn: Turn, said: string): boolean =>
   turn.match === undefined || said.toLowerCase().includes(turn.match.toLowerCase())
 
 /** The order in which turns are used; see the module. */
-const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; readonly index: number } | string => {
+const makeDeck = (scenario: Scenario): ((said: string) => { readonly turn: Turn; readonly index: number } | string) => {
   const used = new Set<number>()
   let asked = 0
   const takeTurn = (said: string) => {
@@ -175,20 +174,19 @@ const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; 
   }
 }
 
-const splitIntoChunks = (chunks: ReadonlyArray<string> | undefined) => (text: string): ReadonlyArray<string> =>
-  chunks?.join("") === text ? chunks : Completion.splitIntoWords(text)
+const splitIntoChunks =
+  (chunks: ReadonlyArray<string> | undefined) =>
+  (text: string): ReadonlyArray<string> =>
+    chunks?.join("") === text ? chunks : Completion.splitIntoWords(text)
 
 /** Gives the answer to a request, and moves on. */
-export type Player = (
-  request: ModelRequest,
-  options?: ExecuteOptions
-) => Effect.Effect<ModelResponse, AiError.AiError>
+export type Player = (request: ModelRequest, options?: ExecuteOptions) => Effect.Effect<ModelResponse, AiError.AiError>
 
 /** Plays a scenario from its first turn on; what is asked is looked at for `match` only. */
 export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)
-    return Effect.fnUntraced(function*(request, options) {
+    return Effect.fnUntraced(function* (request, options) {
       const conversation = ReceivedRequest.readRequest(request)
       const found = next(conversation.exchanges.at(-1)?.text ?? "")
       if (typeof found === "string") return yield* refuseRequest(found)
@@ -200,7 +198,8 @@ export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
       const onPart = request["stream"] === true ? options?.onPart : undefined
       const parts = Completion.streamResponse(response, splitIntoChunks(turn.chunks)).map((part) => [part])
       const sent = turn.error === undefined ? parts : turn.chunks === undefined ? [] : parts.slice(0, -2)
-      const seen = onPart === undefined ? response : yield* Completion.playBatches(response, sent, onPart, () => Effect.void)
+      const seen =
+        onPart === undefined ? response : yield* Completion.playBatches(response, sent, onPart, () => Effect.void)
       return turn.error === undefined ? seen : yield* toProviderError(turn.error)
     })
   })

@@ -28,14 +28,16 @@ const wantsJson = (request: ModelRequest): boolean =>
 const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.Effect<void, AiError.AiError> =>
   answer.text === undefined || !wantsJson(request) || Option.isSome(Json.parse(answer.text))
     ? Effect.void
-    : Effect.fail(AiError.make({
-      module: "Offline",
-      method: "execute",
-      reason: new AiError.InvalidRequestError({
-        parameter: "response_format",
-        description: "the offline stand-in gives no structured answers: configure a model"
-      })
-    }))
+    : Effect.fail(
+        AiError.make({
+          module: "Offline",
+          method: "execute",
+          reason: new AiError.InvalidRequestError({
+            parameter: "response_format",
+            description: "the offline stand-in gives no structured answers: configure a model"
+          })
+        })
+      )
 
 const makeOrigin = (request: ModelRequest): Completion.Origin => ({
   id: `chatcmpl-offline-${Json.readItems(request["messages"]).length}`,
@@ -44,20 +46,31 @@ const makeOrigin = (request: ModelRequest): Completion.Origin => ({
 
 const noDelay = (): Effect.Effect<void> => Effect.void
 
-const followInstructions = Effect.fnUntraced(function*(
+const followInstructions = Effect.fnUntraced(function* (
   request: ModelRequest,
   options: ExecuteOptions | undefined
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const answer = Respond.answerRequest(request)
   yield* checkFormat(request, answer)
-  const response = yield* Completion.decode(Completion.makeBody(request, answer, makeOrigin(request)), makeErrorContext("execute"))
+  const response = yield* Completion.decode(
+    Completion.makeBody(request, answer, makeOrigin(request)),
+    makeErrorContext("execute")
+  )
   return options?.onPart === undefined || request["stream"] !== true
     ? response
-    : yield* Completion.playBatches(response, Completion.streamResponse(response).map((part) => [part]), options.onPart, noDelay)
+    : yield* Completion.playBatches(
+        response,
+        Completion.streamResponse(response).map((part) => [part]),
+        options.onPart,
+        noDelay
+      )
 })
 
 const playScenario = (scenario: Scenario.Scenario): Effect.Effect<Scenario.Player> =>
-  Effect.flatMap(Effect.promise(() => import("./Scenario.ts")), ({ makePlayer }) => makePlayer(scenario))
+  Effect.flatMap(
+    Effect.promise(() => import("./Scenario.ts")),
+    ({ makePlayer }) => makePlayer(scenario)
+  )
 
 /** The stand-in as a provider. A scenario begins at its first turn. */
 export const make = (

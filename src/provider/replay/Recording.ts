@@ -1,6 +1,6 @@
 /**
- * Recorded exchanges with a provider, each a line of JSON, and values in the one form that is written, hashed and compared:
- * JSON with sorted keys, bytes as base64, secrets gone.
+ * Recorded exchanges with a provider, each a line of JSON, and values in the one form that is written, hashed and
+ * compared: JSON with sorted keys, bytes as base64, secrets gone.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as Option from "effect/Option"
@@ -22,13 +22,15 @@ import * as PartSchema from "../PartSchema.ts"
 const bytesKey = "~bytes"
 
 const toPlainValue = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map((item) => item === undefined ? null : toPlainValue(item))
+  if (Array.isArray(value)) return value.map((item) => (item === undefined ? null : toPlainValue(item)))
   if (value instanceof Uint8Array) return { [bytesKey]: Base64.encode(value) }
   if (typeof value === "bigint") return String(value)
   if (!Json.isFields(value)) return value
   if (typeof value["toJSON"] === "function") return toPlainValue(value["toJSON"]())
   return Object.fromEntries(
-    Object.keys(value).filter((key) => value[key] !== undefined && typeof value[key] !== "function").sort()
+    Object.keys(value)
+      .filter((key) => value[key] !== undefined && typeof value[key] !== "function")
+      .sort()
       .map((key) => [key, toPlainValue(value[key])])
   )
 }
@@ -130,13 +132,13 @@ const makeCodecs = () => {
 }
 let made: ReturnType<typeof makeCodecs> | undefined
 /** Made at the first use. */
-const getCodecs = (): ReturnType<typeof makeCodecs> => made ??= makeCodecs()
+const getCodecs = (): ReturnType<typeof makeCodecs> => (made ??= makeCodecs())
 
 type Batch = ReadonlyArray<StreamPart>
 
 /**
- * A stream without the secrets that its deltas have together: where a text, a thought or arguments have any, the first delta
- * has all of it and the others are gone.
+ * A stream without the secrets that its deltas have together: where a text, a thought or arguments have any, the first
+ * delta has all of it and the others are gone.
  */
 const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   const texts = new Map<string, string>()
@@ -144,10 +146,12 @@ const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   for (const part of stream.flat()) {
     if ("delta" in part) texts.set(formatDeltaKey(part), (texts.get(formatDeltaKey(part)) ?? "") + part.delta)
   }
-  const changed = new Map(Array.from(texts).flatMap(([key, text]) => {
-    const safe = Redaction.redactText(text)
-    return safe === text ? [] : [[key, safe] as const]
-  }))
+  const changed = new Map(
+    Array.from(texts).flatMap(([key, text]) => {
+      const safe = Redaction.redactText(text)
+      return safe === text ? [] : [[key, safe] as const]
+    })
+  )
   if (changed.size === 0) return stream
   const told = new Set<string>()
   return stream.map((batch) =>
@@ -166,16 +170,18 @@ const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
 export const toLine = (given: Exchange): string => {
   const { response, stream } = given
   const exchange = stream === undefined ? given : { ...given, stream: redactStream(stream) }
-  return JSON.stringify(toCanonical(getCodecs().encode(
-    response === undefined ? exchange : { ...exchange, response: { ...response, raw: toCanonical(response.raw) } }
-  )))
+  return JSON.stringify(
+    toCanonical(
+      getCodecs().encode(
+        response === undefined ? exchange : { ...exchange, response: { ...response, raw: toCanonical(response.raw) } }
+      )
+    )
+  )
 }
 
 const reviveResponse = (exchange: Exchange): Exchange => {
   const { response } = exchange
-  return response === undefined
-    ? exchange
-    : { ...exchange, response: { ...response, raw: reviveBytes(response.raw) } }
+  return response === undefined ? exchange : { ...exchange, response: { ...response, raw: reviveBytes(response.raw) } }
 }
 
 /** Reads line `number` of a recording. */

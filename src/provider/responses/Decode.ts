@@ -1,6 +1,6 @@
 /**
- * Reads a body of the Responses API, and writes parts as its output. Whatever a server or a middleware answers is either a
- * model response or an `AiError` that says what is wrong with it; free of the SDK.
+ * Reads a body of the Responses API, and writes parts as its output. Whatever a server or a middleware answers is
+ * either a model response or an `AiError` that says what is wrong with it; free of the SDK.
  *
  * **Details**
  *
@@ -58,10 +58,12 @@ const readTexts = (list: unknown): ReadonlyArray<string> =>
   })
 
 const selectNamed = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
-  Object.fromEntries(names.flatMap((name) => {
-    const value = Json.readString(item[name])
-    return value === undefined || value === "" ? [] : [[name, value]]
-  }))
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = Json.readString(item[name])
+      return value === undefined || value === "" ? [] : [[name, value]]
+    })
+  )
 
 /** A `decodeReasoning` item: its summary, or what open models show of the reasoning itself. */
 export const decodeReasoning = (item: Json.Fields): TextItem => {
@@ -69,9 +71,8 @@ export const decodeReasoning = (item: Json.Fields): TextItem => {
   const own = selectNamed(item, "id", "encrypted_content")
   return {
     text: (summary.length > 0 ? summary : readTexts(item["content"])).join("\n\n"),
-    metadata: own["encrypted_content"] === undefined
-      ? {}
-      : makeMetadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
+    metadata:
+      own["encrypted_content"] === undefined ? {} : makeMetadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
   }
 }
 
@@ -81,10 +82,12 @@ const isRefusal = (item: Json.Fields): boolean =>
 
 /** A `decodeMessage` item. */
 export const decodeMessage = (item: Json.Fields): TextItem => ({
-  text: Json.readItems(item["content"]).map((part) => {
-    const { text, refusal } = Json.readFields(part)
-    return Json.readString(text) ?? Json.readString(refusal) ?? ""
-  }).join(""),
+  text: Json.readItems(item["content"])
+    .map((part) => {
+      const { text, refusal } = Json.readFields(part)
+      return Json.readString(text) ?? Json.readString(refusal) ?? ""
+    })
+    .join(""),
   metadata: item["id"] === undefined ? {} : makeMetadata(selectNamed(item, "id", "status", "phase"))
 })
 
@@ -98,7 +101,8 @@ export const readCallMetadata = (item: Json.Fields): Response.ProviderMetadata =
 export const decodeCall = (item: Json.Fields, index: number): CallItem => {
   const name = Json.readWord(item["name"])
   return {
-    id: Json.readWord(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(item["arguments"]), index),
+    id:
+      Json.readWord(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(item["arguments"]), index),
     name,
     params: ToolCallWire.fromWire(item["arguments"]),
     metadata: readCallMetadata(item)
@@ -119,7 +123,9 @@ const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): Conte
     }
     case "compaction": {
       const encrypted = Json.readString(item["encrypted_content"])
-      return encrypted === undefined ? undefined : Response.makePart("reasoning", { text: "", metadata: makeMetadata({ compaction: encrypted }) })
+      return encrypted === undefined
+        ? undefined
+        : Response.makePart("reasoning", { text: "", metadata: makeMetadata({ compaction: encrypted }) })
     }
     case "message": {
       // A compacted conversation repeats what the user said.
@@ -139,7 +145,9 @@ const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): Conte
 
 const decodeOutput = (body: Json.Fields): ReadonlyArray<ContentPart> => {
   const taken = new Set<string>()
-  const parts = Json.readItems(body["output"]).flatMap((item, index) => decodeItem(Json.readFields(item), index, taken) ?? [])
+  const parts = Json.readItems(body["output"]).flatMap(
+    (item, index) => decodeItem(Json.readFields(item), index, taken) ?? []
+  )
   const text = Json.readString(body["output_text"]) ?? ""
   return parts.length === 0 && text !== "" ? [Response.makePart("text", { text })] : parts
 }
@@ -188,8 +196,8 @@ export const decodeUsage = (value: unknown): Response.Usage => {
     output: fields["output_tokens"],
     cacheRead,
     cacheWrite,
-    reasoning: toCount(output["reasoning_tokens"]) ||
-      Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
+    reasoning:
+      toCount(output["reasoning_tokens"]) || Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
   })
 }
 
@@ -232,22 +240,26 @@ export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fi
         return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
       }
       case "text":
-        return [{
-          type: "message",
-          role: "assistant",
-          status: "completed",
-          ...own,
-          content: [{ type: "output_text", text: part.text, annotations: [] }]
-        }]
+        return [
+          {
+            type: "message",
+            role: "assistant",
+            status: "completed",
+            ...own,
+            content: [{ type: "output_text", text: part.text, annotations: [] }]
+          }
+        ]
       case "tool-call":
-        return [{
-          type: "function_call",
-          ...own,
-          call_id: part.id,
-          name: part.name,
-          arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params),
-          status: "completed"
-        }]
+        return [
+          {
+            type: "function_call",
+            ...own,
+            call_id: part.id,
+            name: part.name,
+            arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params),
+            status: "completed"
+          }
+        ]
       default:
         return []
     }

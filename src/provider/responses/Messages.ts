@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * The system messages at the beginning are the instructions; later ones stand in the input as the developer's. Each message
- * is converted once and kept beside the message object, which never changes.
+ * The system messages at the beginning are the instructions; later ones stand in the input as the developer's. Each
+ * message is converted once and kept beside the message object, which never changes.
  *
- * Encrypted reasoning goes back without its id, because nothing is stored at the server, and once even if two messages hold
- * it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item must
- * follow reasoning, so that a message which ends in it is closed by an empty one.
+ * Encrypted reasoning goes back without its id, because nothing is stored at the server, and once even if two messages
+ * hold it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item
+ * must follow reasoning, so that a message which ends in it is closed by an empty one.
  *
  * A part of a user message that stands for a compacted conversation goes back as its encrypted item.
  *
@@ -33,7 +33,8 @@ const readOwnOptions = (options: Prompt.ProviderOptions): Json.Fields => Json.re
 const toInputText = (text: string): Json.Fields => ({ type: "input_text", text: text.toWellFormed() })
 
 const toInputFile = (part: Prompt.FilePart): Json.Fields => {
-  if (part.mediaType.startsWith("image/")) return { type: "input_image", detail: "auto", image_url: FileData.toUrl(part) }
+  if (part.mediaType.startsWith("image/"))
+    return { type: "input_image", detail: "auto", image_url: FileData.toUrl(part) }
   const bytes = FileData.readBase64(part)
   if (bytes === undefined) return { type: "input_file", file_url: FileData.toUrl(part) }
   return part.mediaType.startsWith("text/")
@@ -61,18 +62,24 @@ const convertUser = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
   const compacted = message.content[at]
   if (compacted === undefined) return toUserItems(message)
   const sliceMessage = (from: number, to?: number) => ({ ...message, content: message.content.slice(from, to) })
-  return [...toUserItems(sliceMessage(0, at)), { type: "compaction", encrypted_content: readCompaction(compacted) }, ...convertUser(sliceMessage(at + 1))]
+  return [
+    ...toUserItems(sliceMessage(0, at)),
+    { type: "compaction", encrypted_content: readCompaction(compacted) },
+    ...convertUser(sliceMessage(at + 1))
+  ]
 }
 
 const toUserItems = (message: Pick<Prompt.UserMessage, "content">): ReadonlyArray<InputItem> => {
   const files = message.content.some((part) => part.type === "file")
   if (message.content.length === 0) return []
-  return [{
-    role: "user",
-    content: files
-      ? message.content.map((part) => part.type === "text" ? toInputText(part.text) : toInputFile(part))
-      : message.content.map((part) => part.type === "text" ? part.text.toWellFormed() : "").join("\n\n")
-  }]
+  return [
+    {
+      role: "user",
+      content: files
+        ? message.content.map((part) => (part.type === "text" ? toInputText(part.text) : toInputFile(part)))
+        : message.content.map((part) => (part.type === "text" ? part.text.toWellFormed() : "")).join("\n\n")
+    }
+  ]
 }
 
 /** The two halves of an id that names the call and its item (`call|item`). */
@@ -87,13 +94,13 @@ const toTextItem = (part: Prompt.TextPart): InputItem => {
   return typeof id !== "string"
     ? { role: "assistant", content: text }
     : {
-      type: "message",
-      role: "assistant",
-      id,
-      status: status ?? "completed",
-      ...(phase === undefined ? {} : { phase }),
-      content: [{ type: "output_text", text, annotations: [] }]
-    }
+        type: "message",
+        role: "assistant",
+        id,
+        status: status ?? "completed",
+        ...(phase === undefined ? {} : { phase }),
+        content: [{ type: "output_text", text, annotations: [] }]
+      }
 }
 
 const toCallItem = (part: Prompt.ToolCallPart): InputItem => {
@@ -128,8 +135,8 @@ const toOutput = (part: Prompt.ToolResultPart): string | ReadonlyArray<Json.Fiel
   const parts = part.modelOutput
   if (parts === undefined) return Json.toText(part.result).toWellFormed()
   return parts.some((item) => item.type === "file")
-    ? parts.map((item) => item.type === "text" ? toInputText(item.text) : toInputFile(item))
-    : parts.map((item) => item.type === "text" ? item.text.toWellFormed() : "").join("\n")
+    ? parts.map((item) => (item.type === "text" ? toInputText(item.text) : toInputFile(item)))
+    : parts.map((item) => (item.type === "text" ? item.text.toWellFormed() : "")).join("\n")
 }
 
 const convertToolMessage = (message: Prompt.ToolMessage): ReadonlyArray<InputItem> =>

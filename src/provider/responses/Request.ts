@@ -1,19 +1,26 @@
 /**
- * The request of the Responses API for a model call. Pure, and free of the SDK: the same call on the same route is the same
- * request, byte for byte.
+ * The request of the Responses API for a model call. Pure, and free of the SDK: the same call on the same route is the
+ * same request, byte for byte.
  *
  * **Details**
  *
- * Nothing is stored at the server: every request carries the whole conversation, with the encrypted reasoning of earlier
- * turns. A field that the Responses API does not have is refused before the request is sent, by name, instead of by each
- * server in its own words.
+ * Nothing is stored at the server: every request carries the whole conversation, with the encrypted reasoning of
+ * earlier turns. A field that the Responses API does not have is refused before the request is sent, by name, instead
+ * of by each server in its own words.
  *
  * Source: `hermes-llm.md` §4.3, §14.2.
  */
 import { memoize } from "effect/Function"
 import * as AiError from "effect/ai/AiError"
 import type * as Json from "../../domain/Json.ts"
-import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type {
+  ModelCall,
+  ModelRequest,
+  ReasoningEffort,
+  ResponseFormat,
+  ToolChoice,
+  ToolDefinition
+} from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as CacheMarks from "../CacheMarks.ts"
@@ -26,35 +33,45 @@ import * as Messages from "./Messages.ts"
 
 /** Tools on the wire, made once for each array of tools. */
 const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
-  tools.map(({ name, description, parameters }) => ({ type: "function", name, description, strict: false, parameters })))
+  tools.map(({ name, description, parameters }) => ({ type: "function", name, description, strict: false, parameters }))
+)
 
 const toToolChoice = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", name: choice.tool }
 
 const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
-  tools.length === 0
-    ? {}
-    : { tools: toolsOf(tools), tool_choice: toToolChoice(toolChoice), parallel_tool_calls: true }
+  tools.length === 0 ? {} : { tools: toolsOf(tools), tool_choice: toToolChoice(toolChoice), parallel_tool_calls: true }
 
 // Answer format
 
 const makeTextFields = (format: ResponseFormat): Json.Fields =>
-  format.type === "text" ? {} : {
-    text: {
-      format: { type: "json_schema", name: format.name, schema: format.schema, strict: AnswerSchema.isStrict(format.schema) }
-    }
-  }
+  format.type === "text"
+    ? {}
+    : {
+        text: {
+          format: {
+            type: "json_schema",
+            name: format.name,
+            schema: format.schema,
+            strict: AnswerSchema.isStrict(format.schema)
+          }
+        }
+      }
 
 // Limits and cache
 
 const makeCacheFields = (backend: Endpoint.Backend, { conversationId }: ModelCall): Json.Fields =>
-  conversationId === undefined || backend === "github" ? {} : { prompt_cache_key: CacheMarks.makeCacheKey(conversationId) }
+  conversationId === undefined || backend === "github"
+    ? {}
+    : { prompt_cache_key: CacheMarks.makeCacheKey(conversationId) }
 
 const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
-  backend === "chatgpt" ? {} : {
-    ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
-    ...(call.temperature === undefined || thinks ? {} : { temperature: call.temperature })
-  }
+  backend === "chatgpt"
+    ? {}
+    : {
+        ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
+        ...(call.temperature === undefined || thinks ? {} : { temperature: call.temperature })
+      }
 
 const makeExtraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
   ...(backend === "xai" && call.conversationId !== undefined
@@ -83,7 +100,11 @@ interface ReasoningFields {
 const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
 
 /** The fields that ask a backend for a reasoning effort, or for none. */
-const makeReasoningFields = (backend: Endpoint.Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
+const makeReasoningFields = (
+  backend: Endpoint.Backend,
+  model: string,
+  effort: ReasoningEffort | undefined
+): ReasoningFields => {
   if (effort === "none") return silent
   const name = toModelName(model)
   const wanted = effort ?? "medium"
@@ -101,7 +122,9 @@ const makeReasoningFields = (backend: Endpoint.Backend, model: string, effort: R
     case "chatgpt":
       return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
     case "openai":
-      return ModelAbilities.isReasoningModel(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
+      return ModelAbilities.isReasoningModel(name)
+        ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
+        : silent
     case "other":
       return ModelAbilities.isReasoningModel(name) || effort !== undefined
         ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
@@ -115,8 +138,13 @@ const makeReasoningFields = (backend: Endpoint.Backend, model: string, effort: R
 const standIn = "You are a helpful assistant."
 
 /** The path of a request, and its body: `compact` says that the conversation itself is to be compacted. */
-export const resolveRequestPath = ({ compact, ...body }: Json.Fields): { readonly path: string; readonly body: Json.Fields } =>
-  ({ path: compact === true ? "/responses/compact" : "/responses", body })
+export const resolveRequestPath = ({
+  compact,
+  ...body
+}: Json.Fields): { readonly path: string; readonly body: Json.Fields } => ({
+  path: compact === true ? "/responses/compact" : "/responses",
+  body
+})
 
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
@@ -191,12 +219,14 @@ const requestFields = new Set([
 /** The error of a request that has a field which the Responses API does not have; undefined when it may be sent. */
 export const findUnknownField = (request: ModelRequest, context: SdkError.Context): AiError.AiError | undefined => {
   const parameter = Object.keys(request).find((name) => !requestFields.has(name))
-  return parameter === undefined ? undefined : AiError.make({
-    module: context.module,
-    method: context.method,
-    reason: new AiError.InvalidRequestError({
-      parameter,
-      description: "the Responses API has no such field: put what one endpoint knows into extra_body"
-    })
-  })
+  return parameter === undefined
+    ? undefined
+    : AiError.make({
+        module: context.module,
+        method: context.method,
+        reason: new AiError.InvalidRequestError({
+          parameter,
+          description: "the Responses API has no such field: put what one endpoint knows into extra_body"
+        })
+      })
 }

@@ -13,7 +13,7 @@ import * as Request from "./Request.ts"
 import * as Stream from "./Stream.ts"
 
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("CodexResponses.make")(function*(
+export const make = Effect.fn("CodexResponses.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.makeHeaders(route), ...route.headers } })
@@ -36,4 +36,5 @@ export const make = Effect.fn("CodexResponses.make")(function*(
 })
 
 /** The provider of the route that options mean. */
-export const makeFromOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.makeRoute(options, "codex_responses"))
+export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
+  make(OpenAiClient.makeRoute(options, "codex_responses"))

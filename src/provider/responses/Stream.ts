@@ -3,12 +3,13 @@
  *
  * **Details**
  *
- * - An item is known by its index in the output, or by its id where a server leaves the index out. What streams of it comes
- *   as deltas; when it is done, the item itself says everything: text of which nothing streamed by, the metadata to send it
- *   back with, the arguments of a call.
- * - The response is over with `response.completed`, `response.incomplete` or `response.done`, whose response has the usage
- *   and the status. Where its output is empty, as ChatGPT's backend sends it, the body is filled from the items that streamed
- *   by; where no item streamed by, the parts are made of its output. A stream without such an event was cut.
+ * - An item is known by its index in the output, or by its id where a server leaves the index out. What streams of it
+ *   comes as deltas; when it is done, the item itself says everything: text of which nothing streamed by, the metadata
+ *   to send it back with, the arguments of a call.
+ * - The response is over with `response.completed`, `response.incomplete` or `response.done`, whose response has the
+ *   usage and the status. Where its output is empty, as ChatGPT's backend sends it, the body is filled from the items
+ *   that streamed by; where no item streamed by, the parts are made of its output. A stream without such an event was
+ *   cut.
  *
  * Source: `hermes-llm.md` §4.3.
  */
@@ -17,7 +18,13 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
-import { type ContentPart, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../domain/Model.ts"
+import {
+  type ContentPart,
+  makeParamsDelta,
+  makeReasoningDelta,
+  type StreamPart,
+  makeTextDelta
+} from "../../domain/Model.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -132,7 +139,8 @@ const openItems = (): OpenItems => {
     added: (event, out) => {
       const item = Json.readFields(event["item"])
       // A call without a call id is announced when it is done, because its id is derived from its arguments.
-      if (item["type"] === "function_call" && Json.readWord(item["call_id"]) !== "") openCall(readItemKey(event), item, out)
+      if (item["type"] === "function_call" && Json.readWord(item["call_id"]) !== "")
+        openCall(readItemKey(event), item, out)
     },
     delta: (event, kind, part, out) => {
       const text = Json.readString(event["delta"]) ?? ""
@@ -280,7 +288,11 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         const value = Option.getOrUndefined(Json.parse(data))
         failure = Json.isFields(value)
           ? handleEvent(value, Json.readString(value["type"]) ?? event ?? "")
-          : SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is no JSON object", body: data })
+          : SdkError.makeInvalidResponse({
+              ...context,
+              description: "an event of the stream is no JSON object",
+              body: data
+            })
         if (failure !== undefined || response !== undefined) break
       }
       return flushParts()
@@ -288,14 +300,17 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     end: () => {
       if (failure !== undefined) return []
       if (response === undefined) {
-        failure = introduced || items.parts().length > 0
-          ? SdkError.makeCutStreamError(context)
-          : SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
+        failure =
+          introduced || items.parts().length > 0
+            ? SdkError.makeCutStreamError(context)
+            : SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
         return []
       }
       const body = { ...response, output: selectOutput([]) }
       const reason = Decode.chooseFinishReason(body, items.parts(), refused)
-      out.push(Response.makePart("finish", { reason, usage: Decode.decodeUsage(response["usage"]), response: undefined }))
+      out.push(
+        Response.makePart("finish", { reason, usage: Decode.decodeUsage(response["usage"]), response: undefined })
+      )
       return flushParts()
     },
     over: () => response !== undefined,

@@ -4,8 +4,9 @@
  *
  * **Details**
  *
- * `cache/endpoints.json` in the home directory. It may be lost without harm: everything in it is found out again. What is older
- * than its age counts as not known, since servers change. Two processes that write at once lose at most one entry.
+ * `cache/endpoints.json` in the home directory. It may be lost without harm: everything in it is found out again. What
+ * is older than its age counts as not known, since servers change. Two processes that write at once lose at most one
+ * entry.
  *
  * Source: `hermes-llm.md` §10.1, §15.5.
  */
@@ -33,7 +34,10 @@ export interface EndpointMemory {
 }
 
 const Silent = Schema.Struct({ at: Schema.Finite })
-const Parameters = Schema.Struct({ at: Schema.Finite, names: Schema.Record(Schema.String, Schema.NullOr(Schema.String)) })
+const Parameters = Schema.Struct({
+  at: Schema.Finite,
+  names: Schema.Record(Schema.String, Schema.NullOr(Schema.String))
+})
 const EndpointFacts = Schema.Struct({
   version: Schema.Literal(1),
   silent: Schema.Record(Schema.String, Silent),
@@ -49,37 +53,50 @@ const parametersAge = 7 * 24 * 3_600_000
 
 const nothing: EndpointFacts = { version: 1, silent: {}, parameters: {} }
 
-const selectRecent = <A extends { readonly at: number }>(all: Readonly<Record<string, A>>, age: number, now: number): Record<string, A> =>
-  Object.fromEntries(Object.entries(all).filter(([, { at }]) => at <= now && now - at < age))
+const selectRecent = <A extends { readonly at: number }>(
+  all: Readonly<Record<string, A>>,
+  age: number,
+  now: number
+): Record<string, A> => Object.fromEntries(Object.entries(all).filter(([, { at }]) => at <= now && now - at < age))
 
-const findOwn = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
+const findOwn = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined =>
+  Object.hasOwn(all, key) ? all[key] : undefined
 
 const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<EndpointMemory> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const writing = yield* Semaphore.make(1)
     const first = yield* Effect.cached(load)
     let known: EndpointFacts | undefined
 
-    const current = Effect.gen(function*() {
+    const current = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const { parameters, silent } = known ?? (yield* first)
-      known = { version: 1, silent: selectRecent(silent, silentAge, now), parameters: selectRecent(parameters, parametersAge, now) }
+      known = {
+        version: 1,
+        silent: selectRecent(silent, silentAge, now),
+        parameters: selectRecent(parameters, parametersAge, now)
+      }
       return { ...known, now }
     })
 
     /** Others may have written meanwhile: what they know is kept. */
     const changeFacts = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
-      writing.withPermit(Effect.gen(function*() {
-        const { now } = yield* current
-        const stored = yield* load
-        const before = known ?? nothing
-        known = next({
-          version: 1,
-          silent: { ...stored.silent, ...before.silent },
-          parameters: { ...stored.parameters, ...before.parameters }
-        }, now)
-        yield* save(known)
-      }))
+      writing.withPermit(
+        Effect.gen(function* () {
+          const { now } = yield* current
+          const stored = yield* load
+          const before = known ?? nothing
+          known = next(
+            {
+              version: 1,
+              silent: { ...stored.silent, ...before.silent },
+              parameters: { ...stored.parameters, ...before.parameters }
+            },
+            now
+          )
+          yield* save(known)
+        })
+      )
 
     return {
       isSilent: (baseUrl) => Effect.map(current, ({ silent }) => findOwn(silent, baseUrl) !== undefined),
@@ -91,8 +108,13 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
             : Object.fromEntries(Object.entries(known.silent).filter(([other]) => other !== baseUrl))
         })),
       parameters: (route) =>
-        Effect.map(current, ({ parameters }) =>
-          new Map(Object.entries(findOwn(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined]))),
+        Effect.map(
+          current,
+          ({ parameters }) =>
+            new Map(
+              Object.entries(findOwn(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined])
+            )
+        ),
       setParameters: (route, changes) =>
         changeFacts((known, now) => ({
           ...known,
@@ -114,10 +136,14 @@ const patience = "1 second"
 /** Questions to endpoints. */
 interface Asker {
   /**
-   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as silent
-   * until it has answered.
+   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as
+   * silent until it has answered.
    */
-  readonly askedOf: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) => Effect.Effect<A | undefined>
+  readonly askedOf: <A>(
+    baseUrl: string,
+    what: string,
+    ask: Effect.Effect<A | undefined>
+  ) => Effect.Effect<A | undefined>
   /** Number of endpoints that have said something after their call went on without it. */
   readonly late: () => number
 }
@@ -132,12 +158,13 @@ export const makeAsker = (
   const silentHere = new Set<string>()
   let late = 0
   const isSilent = endpoints?.isSilent ?? ((baseUrl) => Effect.sync(() => silentHere.has(baseUrl)))
-  const setSilent = endpoints?.setSilent ?? ((baseUrl, silent) =>
-    Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl))))
+  const setSilent =
+    endpoints?.setSilent ??
+    ((baseUrl, silent) => Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl))))
   return {
     late: () => late,
     askedOf: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         if (yield* isSilent(baseUrl)) return undefined
         const key = `${what}@${baseUrl}`
         let told = false

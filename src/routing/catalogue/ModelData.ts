@@ -6,9 +6,9 @@
  * The numbers are those generally known of these models at the date below; they were not compared with the pages of the
  * vendors, which count. Output limits of Claude are in `provider/ModelAbilities`, since the protocol needs them.
  *
- * Prices are US dollars for a million tokens, for estimates and never for bills, as text, so that no price passes through a
- * binary fraction. A dash is a price that the vendor does not name. Where a price depends on the length of the prompt (Gemini
- * Pro, Sonnet above 200 000 tokens), the lower one stands here.
+ * Prices are US dollars for a million tokens, for estimates and never for bills, as text, so that no price passes
+ * through a binary fraction. A dash is a price that the vendor does not name. Where a price depends on the length of
+ * the prompt (Gemini Pro, Sonnet above 200 000 tokens), the lower one stands here.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
  */
@@ -20,12 +20,12 @@ export const date = "2026-04-30"
 export type FamilyRow = readonly [window: number, output: number | undefined, abilities: string]
 
 /**
- * Families by a part of the id of their models. An entry is a promise about every id that contains it: a new member of a
- * family may have a larger window. Too small a number compacts early; too large a one costs one refused request, which
- * teaches the real one.
+ * Families by a part of the id of their models. An entry is a promise about every id that contains it: a new member of
+ * a family may have a larger window. Too small a number compacts early; too large a one costs one refused request,
+ * which teaches the real one.
  */
 export const families: Readonly<Record<string, FamilyRow>> = {
-  "claude": [200_000, undefined, "vtc"],
+  claude: [200_000, undefined, "vtc"],
   "claude-opus-4": [200_000, undefined, "vrtc"],
   "claude-opus-4.6": [1_000_000, undefined, "vrtc"],
   "claude-opus-4.7": [1_000_000, undefined, "vrtc"],
@@ -48,17 +48,17 @@ export const families: Readonly<Record<string, FamilyRow>> = {
   "gpt-3.5": [16_385, 4_096, "t"],
   "gpt-oss": [131_072, 131_072, "rt"],
   "chatgpt-4o": [128_000, 16_384, "v"],
-  "o1": [200_000, 100_000, "vrtc"],
-  "o3": [200_000, 100_000, "vrtc"],
+  o1: [200_000, 100_000, "vrtc"],
+  o3: [200_000, 100_000, "vrtc"],
   "o4-mini": [200_000, 100_000, "vrtc"],
 
-  "gemini": [1_048_576, 8_192, "vtc"],
+  gemini: [1_048_576, 8_192, "vtc"],
   "gemini-2.5": [1_048_576, 65_536, "vrtc"],
   "gemini-3": [1_048_576, 65_536, "vrtc"],
   "gemma-3": [131_072, 8_192, "v"],
   "gemma-4": [262_144, undefined, "vrt"],
 
-  "grok": [131_072, undefined, "t"],
+  grok: [131_072, undefined, "t"],
   "grok-3": [131_072, undefined, "tc"],
   "grok-3-mini": [131_072, undefined, "rtc"],
   "grok-4": [256_000, undefined, "vrtc"],
@@ -66,34 +66,34 @@ export const families: Readonly<Record<string, FamilyRow>> = {
   "grok-4.1-fast": [2_000_000, undefined, "vrtc"],
   "grok-code-fast": [256_000, undefined, "rtc"],
 
-  "deepseek": [128_000, 8_192, "tc"],
+  deepseek: [128_000, 8_192, "tc"],
   "deepseek-reasoner": [128_000, 65_536, "rtc"],
   "deepseek-r1": [128_000, 65_536, "rt"],
-  "kimi": [262_144, undefined, "tc"],
+  kimi: [262_144, undefined, "tc"],
   "kimi-k2.5": [262_144, undefined, "vrtc"],
   "kimi-k2-thinking": [262_144, undefined, "rtc"],
-  "glm": [131_072, undefined, "rtc"],
+  glm: [131_072, undefined, "rtc"],
   "glm-4.6": [202_752, 131_072, "rtc"],
   "glm-4.7": [202_752, 131_072, "rtc"],
   "glm-5": [202_752, 131_072, "rtc"],
-  "minimax": [204_800, 131_072, "rtc"],
+  minimax: [204_800, 131_072, "rtc"],
   "mimo-v2": [262_144, undefined, "rt"],
   "mimo-v2-pro": [1_000_000, undefined, "rt"],
   "mimo-v2-omni": [262_144, undefined, "vrt"],
-  "qwen": [131_072, undefined, "t"],
-  "qwen3": [131_072, undefined, "rt"],
+  qwen: [131_072, undefined, "t"],
+  qwen3: [131_072, undefined, "rt"],
   "qwen3-coder": [262_144, 65_536, "t"],
   "qwen3-coder-plus": [1_000_000, 65_536, "tc"],
   "qwen3-max": [262_144, undefined, "tc"],
-  "qwq": [131_072, undefined, "rt"],
+  qwq: [131_072, undefined, "rt"],
   "llama-3": [131_072, undefined, "t"],
   "llama-4": [1_000_000, undefined, "vt"],
-  "mistral": [131_072, undefined, "t"],
+  mistral: [131_072, undefined, "t"],
   "mistral-large": [262_144, undefined, "vt"],
   "mistral-medium": [131_072, undefined, "vt"],
-  "magistral": [131_072, undefined, "vrt"],
-  "codestral": [256_000, undefined, "t"],
-  "devstral": [262_144, undefined, "t"],
+  magistral: [131_072, undefined, "vrt"],
+  codestral: [256_000, undefined, "t"],
+  devstral: [262_144, undefined, "t"],
   "hermes-4": [131_072, undefined, "rt"],
   "hermes-3": [131_072, undefined, "t"],
 
@@ -105,7 +105,10 @@ export const families: Readonly<Record<string, FamilyRow>> = {
   "command-r": [131_072, 4_096, "t"]
 }
 
-/** Prices of a provider: fresh input, output, input read from the prompt cache, input written to it, by exact id without date. */
+/**
+ * Prices of a provider: fresh input, output, input read from the prompt cache, input written to it, by exact id without
+ * date.
+ */
 export interface PriceTable {
   readonly url: string
   readonly rows: Readonly<Record<string, string>>
@@ -150,8 +153,8 @@ export const prices: Readonly<Record<string, PriceTable>> = {
       "gpt-4.1-nano": "0.10 0.40 0.025 -",
       "gpt-4o": "2.50 10 1.25 -",
       "gpt-4o-mini": "0.15 0.60 0.075 -",
-      "o1": "15 60 7.50 -",
-      "o3": "2 8 0.50 -",
+      o1: "15 60 7.50 -",
+      o3: "2 8 0.50 -",
       "o3-mini": "1.10 4.40 0.55 -",
       "o4-mini": "1.10 4.40 0.275 -"
     }

@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * A list is kept in memory and, unless it is of this machine or its network, in `cache/models.json` of the home directory.
- * One that cannot be had within five seconds is replaced by the last one that is known, however old, else by none; it
- * is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
+ * A list is kept in memory and, unless it is of this machine or its network, in `cache/models.json` of the home
+ * directory. One that cannot be had within five seconds is replaced by the last one that is known, however old, else by
+ * none; it is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
  *
- * A window is looked for under ten names anywhere in an entry and counts when it is between 1 024 and 10 000 000. Prices
- * are for one token in the list and for a million here; negative ones ("it depends") count as none.
+ * A window is looked for under ten names anywhere in an entry and counts when it is between 1 024 and 10 000 000.
+ * Prices are for one token in the list and for a million here; negative ones ("it depends") count as none.
  *
- * Asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file before the model's maximum),
- * LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
+ * Asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file before the model's
+ * maximum), LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
  *
  * Source: `hermes-llm.md` §10.1 (cached an hour); `hermes-llm.md` §10.1, §12.3.
  */
@@ -39,13 +39,15 @@ export const Listed = Schema.Struct({
   reasoning: Schema.optionalKey(Schema.Boolean),
   tools: Schema.optionalKey(Schema.Boolean),
   /** US dollars for a token, as the list says it. */
-  prices: Schema.optionalKey(Schema.Struct({
-    input: Schema.optionalKey(Schema.String),
-    output: Schema.optionalKey(Schema.String),
-    cacheRead: Schema.optionalKey(Schema.String),
-    cacheWrite: Schema.optionalKey(Schema.String),
-    request: Schema.optionalKey(Schema.String)
-  }))
+  prices: Schema.optionalKey(
+    Schema.Struct({
+      input: Schema.optionalKey(Schema.String),
+      output: Schema.optionalKey(Schema.String),
+      cacheRead: Schema.optionalKey(Schema.String),
+      cacheWrite: Schema.optionalKey(Schema.String),
+      request: Schema.optionalKey(Schema.String)
+    })
+  )
 })
 /** One of {@link Listed}. */
 export type Listed = typeof Listed.Type
@@ -66,7 +68,9 @@ const windowNames = [
 /** A number of tokens that a window can be. */
 export const parseWindow = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
-  return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000 ? number : undefined
+  return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000
+    ? number
+    : undefined
 }
 
 /** The first of some names that has a plausible value, at any depth; an outer one before inner ones. */
@@ -87,7 +91,9 @@ const selectTexts = (value: unknown): ReadonlyArray<string> | undefined =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
 
 const readPrice = (prices: Json.Fields, names: ReadonlyArray<string>): string | undefined => {
-  const found = names.map((name) => prices[name]).find((value) => typeof value === "string" || typeof value === "number")
+  const found = names
+    .map((name) => prices[name])
+    .find((value) => typeof value === "string" || typeof value === "number")
   return found === undefined ? undefined : String(found)
 }
 
@@ -114,22 +120,24 @@ const readEntries = (value: unknown): ReadonlyArray<Listed> => {
   const inputs = selectTexts(Json.readFields(entry["architecture"])["input_modalities"])
   const parameters = selectTexts(entry["supported_parameters"])
   const output = Json.readFields(entry["top_provider"])["max_completion_tokens"] ?? entry["max_output_tokens"]
-  return [{
-    id,
-    ...omitUndefined({
-      window: findDeepWindow(entry, windowNames),
-      output: typeof output === "number" && Number.isInteger(output) && output > 0 ? output : undefined,
-      vision: inputs?.includes("image"),
-      reasoning: parameters?.some((name) => name === "reasoning" || name === "include_reasoning"),
-      tools: parameters?.includes("tools"),
-      prices: readPrices(entry)
-    })
-  }]
+  return [
+    {
+      id,
+      ...omitUndefined({
+        window: findDeepWindow(entry, windowNames),
+        output: typeof output === "number" && Number.isInteger(output) && output > 0 ? output : undefined,
+        vision: inputs?.includes("image"),
+        reasoning: parameters?.some((name) => name === "reasoning" || name === "include_reasoning"),
+        tools: parameters?.includes("tools"),
+        prices: readPrices(entry)
+      })
+    }
+  ]
 }
 
 /** The models of a body; none when it is no list. */
 export const readList = (body: unknown): ReadonlyArray<Listed> => {
-  const list = Array.isArray(body) ? body : Json.readFields(body)["data"] ?? Json.readFields(body)["models"]
+  const list = Array.isArray(body) ? body : (Json.readFields(body)["data"] ?? Json.readFields(body)["models"])
   return Array.isArray(list) ? list.flatMap(readEntries) : []
 }
 
@@ -137,16 +145,20 @@ export const readList = (body: unknown): ReadonlyArray<Listed> => {
 export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
   const wanted = model.toLowerCase()
   const [only] = models
-  return models.find(({ id }) => id.toLowerCase() === wanted) ??
+  return (
+    models.find(({ id }) => id.toLowerCase() === wanted) ??
     (models.length === 1 ? only : undefined) ??
     models.find(({ id }) => id.toLowerCase().includes(wanted) || wanted.includes(id.toLowerCase()))
+  )
 }
 
 /** The entry of a list of everybody's models for a bare id: its exact id, or what stands behind the vendor. */
 export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
   const wanted = model.toLowerCase()
-  return models.find(({ id }) => id.toLowerCase() === wanted) ??
+  return (
+    models.find(({ id }) => id.toLowerCase() === wanted) ??
     models.find(({ id }) => id.toLowerCase().endsWith(`/${wanted}`))
+  )
 }
 
 /** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
@@ -155,15 +167,14 @@ export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) 
 /** Lists of models, by endpoint. */
 export interface ModelLists {
   /** The models at a base URL (`…/v1`); an empty list when they are not known. */
-  readonly at: (
-    baseUrl: string,
-    key?: Redacted.Redacted<string> | undefined
-  ) => Effect.Effect<ReadonlyArray<Listed>>
+  readonly at: (baseUrl: string, key?: Redacted.Redacted<string> | undefined) => Effect.Effect<ReadonlyArray<Listed>>
 }
 
 const Entry = Schema.Struct({ at: Schema.Finite, models: Schema.Array(Listed) })
 type Entry = typeof Entry.Type
-const Saved = Schema.fromJsonString(Schema.Struct({ version: Schema.Literal(1), lists: Schema.Record(Schema.String, Entry) }))
+const Saved = Schema.fromJsonString(
+  Schema.Struct({ version: Schema.Literal(1), lists: Schema.Record(Schema.String, Entry) })
+)
 type Saved = typeof Saved.Type
 
 const hour = 3_600_000
@@ -182,14 +193,11 @@ export const makeInMemory = (get: GetJson): Effect.Effect<ModelLists> =>
   makeOverStore({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
 
 /** Lists that are also kept in a home directory. */
-export const make = (
-  home: string,
-  get: GetJson
-): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
+export const make = (home: string, get: GetJson): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(HomeFile.makeMemory(home, "cache/models.json", Saved, nothing), (stored) => makeOverStore(stored, get))
 
 const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effect<ModelLists> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const memory = new Map<string, Entry>()
     const asking = yield* Semaphore.make(1)
 
@@ -198,7 +206,7 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
       return entry.models
     }
 
-    const fetchModels = Effect.fnUntraced(function*(url: string, key: Redacted.Redacted<string> | undefined) {
+    const fetchModels = Effect.fnUntraced(function* (url: string, key: Redacted.Redacted<string> | undefined) {
       const now = yield* Clock.currentTimeMillis
       const isFresh = ({ at }: Entry): boolean => now - at < hour
       const known = memory.get(url)
@@ -207,7 +215,8 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
       const saved = isLocal ? undefined : (yield* load).lists[url]
       if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
       const models = readList(yield* get(`${url}/models`, key))
-      if (models.length === 0) return cacheEntry(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
+      if (models.length === 0)
+        return cacheEntry(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
       const entry = { at: now, models }
       if (!isLocal) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
       return cacheEntry(url, entry)
@@ -215,7 +224,7 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
 
     return {
       at: (baseUrl, key) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const known = memory.get(baseUrl)
           if (known !== undefined && (yield* Clock.currentTimeMillis) - known.at < hour) return known.models
           return yield* asking.withPermit(fetchModels(baseUrl, key))
@@ -229,26 +238,31 @@ interface JsonRequests {
   readonly post: PostJson
 }
 
-const readResponse = (url: string) =>
-(asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
-  asked.pipe(
-    Effect.flatMap((response) => response.status === 200 ? response.json : Effect.succeed(undefined)),
-    Effect.timeout("5 seconds"),
-    Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
-  )
+const readResponse =
+  (url: string) =>
+  (asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
+    asked.pipe(
+      Effect.flatMap((response) => (response.status === 200 ? response.json : Effect.succeed(undefined))),
+      Effect.timeout("5 seconds"),
+      Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
+    )
 
 /** A `GetJson` over an HTTP client. */
-export const makeGetJson = (client: HttpClient.HttpClient): GetJson => (url, key) =>
-  client.get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } }).pipe(
-    readResponse(url)
-  )
+export const makeGetJson =
+  (client: HttpClient.HttpClient): GetJson =>
+  (url, key) =>
+    client
+      .get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } })
+      .pipe(readResponse(url))
 
 /** A `PostJson` over an HTTP client. */
-export const makePostJson = (client: HttpClient.HttpClient): PostJson => (url, body) =>
-  Effect.flatMap(
-    Effect.promise(() => import("effect/http/HttpBody")),
-    ({ jsonUnsafe }) => readResponse(url)(client.post(url, { body: jsonUnsafe(body) }))
-  )
+export const makePostJson =
+  (client: HttpClient.HttpClient): PostJson =>
+  (url, body) =>
+    Effect.flatMap(
+      Effect.promise(() => import("effect/http/HttpBody")),
+      ({ jsonUnsafe }) => readResponse(url)(client.post(url, { body: jsonUnsafe(body) }))
+    )
 
 const client = Effect.flatMap(
   Effect.promise(() => Promise.all([import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])),
@@ -298,7 +312,7 @@ export const findLocalWindow = (
   get: GetJson,
   post: PostJson
 ): Effect.Effect<ServedWindow | undefined> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { apiKey, baseUrl, model } = route
     if (baseUrl === undefined) return undefined
     const root = stripVersionSuffix(baseUrl)

@@ -3,8 +3,8 @@
  *
  * **Gotchas**
  *
- * A family is found by the longest part that an id contains; a price by the exact id, without date: a price is not guessed
- * from a family.
+ * A family is found by the longest part that an id contains; a price by the exact id, without date: a price is not
+ * guessed from a family.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
  */
@@ -29,7 +29,8 @@ const foldName = (model: string): string => model.trim().toLowerCase().replaceAl
 
 /** A model of Bedrock by its vendor's name: without region, vendor, date and version. */
 const stripBedrockParts = (model: string): string =>
-  model.toLowerCase()
+  model
+    .toLowerCase()
     .replace(/^arn:.*\//, "")
     .replace(/^(us-gov|us|eu|apac|ap|global|jp|au|ca|sa)\./, "")
     .replace(/^[a-z0-9-]+\./, "")
@@ -91,7 +92,7 @@ interface Row {
 
 const parseRow = (text: string): Row => {
   const [input = "0", output = "0", cacheRead, cacheWrite] = text.split(" ")
-  const parsePrice = (column: string | undefined): string | undefined => column === "-" ? undefined : column
+  const parsePrice = (column: string | undefined): string | undefined => (column === "-" ? undefined : column)
   return { input, output, cacheRead: parsePrice(cacheRead), cacheWrite: parsePrice(cacheWrite) }
 }
 
@@ -113,7 +114,9 @@ interface PublishedPrice {
 
 /** The price of a model at a provider, by their names. */
 export const findPrice = (provider: string, model: string): PublishedPrice | undefined => {
-  const name = Object.hasOwn(ModelData.sharedPrices, provider) ? ModelData.sharedPrices[provider] ?? provider : provider
+  const name = Object.hasOwn(ModelData.sharedPrices, provider)
+    ? (ModelData.sharedPrices[provider] ?? provider)
+    : provider
   const table = Object.hasOwn(ModelData.prices, name) ? ModelData.prices[name] : undefined
   if (table === undefined) return undefined
   const id = foldName(stripVendor(stripProvider(name === "bedrock" ? stripBedrockParts(model) : model)))

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A page in HTML where JSON is due, a 404 that names no model, a redirect, a host name that does not exist, a certificate that is
- * not accepted, another protocol on the port. What may pass is none of these: a refused connection (the server may be starting), a
- * name server that does not answer, a page of a gateway with a 5xx, an alert in the middle of a TLS connection.
+ * A page in HTML where JSON is due, a 404 that names no model, a redirect, a host name that does not exist, a
+ * certificate that is not accepted, another protocol on the port. What may pass is none of these: a refused connection
+ * (the server may be starting), a name server that does not answer, a page of a gateway with a 5xx, an alert in the
+ * middle of a TLS connection.
  *
  * Source: `hermes-llm.md` §16.1, §16.3; the issue decides over its rule that an unknown 404 is asked again.
  */
@@ -22,7 +23,7 @@ export type WrongAddress = "not_found" | "html" | "redirect" | "name" | "certifi
 const readErrorCode = (cause: unknown): string =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : ""
 
-const readErrorText = (cause: unknown): string => cause instanceof Error ? cause.message : ""
+const readErrorText = (cause: unknown): string => (cause instanceof Error ? cause.message : "")
 
 const unknownNames: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_NONAME", "EAI_NODATA"])
 const certificates =
@@ -41,7 +42,10 @@ const classifyNetworkError = ({ cause, reason }: AiError.NetworkError): WrongAdd
 const isPage = (text: string): boolean => /^\s*<(!doctype\s+html|html|head|body|\?xml|title)\b/i.test(text)
 
 /** Recognises a wrong address; undefined for every other failure. `status` is the HTTP status, where there was one. */
-export const findWrongAddress = (reason: AiError.AiErrorReason, status: number | undefined): WrongAddress | undefined => {
+export const findWrongAddress = (
+  reason: AiError.AiErrorReason,
+  status: number | undefined
+): WrongAddress | undefined => {
   if (reason._tag === "NetworkError") return classifyNetworkError(reason)
   if (status !== undefined && status >= 500) return undefined
   const http = "http" in reason ? reason.http : undefined
@@ -52,7 +56,9 @@ export const findWrongAddress = (reason: AiError.AiErrorReason, status: number |
   return mayBePage && http?.body !== undefined && isPage(http.body) ? "html" : undefined
 }
 
-/** Says what the address is instead, and what to do. Undefined where the failure's own words say it: they name the host. */
+/**
+ * Says what the address is instead, and what to do. Undefined where the failure's own words say it: they name the host.
+ */
 const describeWrongAddress = (kind: WrongAddress, status: number | undefined): string | undefined => {
   switch (kind) {
     case "not_found":
@@ -74,7 +80,8 @@ export const explainWrongAddress = (
 ): AiError.AiError => {
   const { reason } = error
   const what = describeWrongAddress(kind, status)
-  if (what === undefined || (reason._tag !== "InvalidRequestError" && reason._tag !== "InvalidResponseError")) return error
+  if (what === undefined || (reason._tag !== "InvalidRequestError" && reason._tag !== "InvalidResponseError"))
+    return error
   const http = reason.http === undefined ? {} : { http: reason.http }
   return AiError.make({
     module: error.module,
@@ -110,7 +117,10 @@ export interface Evidence {
   readonly parameters: ReadonlyArray<string>
 }
 
-/** Size of a call and of its model's window: a lost connection means another thing in a huge conversation than in a small one. */
+/**
+ * Size of a call and of its model's window: a lost connection means another thing in a huge conversation than in a
+ * small one.
+ */
 export interface CallSituation {
   /** Estimated tokens of the request. */
   readonly tokens?: number | undefined
@@ -123,7 +133,7 @@ export interface CallSituation {
 const toWord = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
-const readField = (value: unknown, key: string): unknown => Predicate.hasProperty(value, key) ? value[key] : undefined
+const readField = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
 
 /** The message of a body: what OpenAI, Anthropic, Google, FastAPI, Ollama and those who copy them have. */
 const readBodyMessage = (body: string): string => {
@@ -140,13 +150,13 @@ const readBodyMessage = (body: string): string => {
   return `${own} ${upstream}`.trim() || body
 }
 
-const readHttp = (reason: AiError.AiErrorReason) => "http" in reason ? reason.http : undefined
+const readHttp = (reason: AiError.AiErrorReason) => ("http" in reason ? reason.http : undefined)
 
 const readMetadata = (reason: AiError.AiErrorReason): AiError.ProviderMetadata =>
   "metadata" in reason ? reason.metadata : {}
 
 const readMessage = (reason: AiError.AiErrorReason): string => {
-  const description = "description" in reason ? reason.description ?? "" : ""
+  const description = "description" in reason ? (reason.description ?? "") : ""
   if (description !== "") return description
   const body = readHttp(reason)?.body
   return body === undefined ? "" : readBodyMessage(body)
@@ -180,8 +190,11 @@ const isUnreachable = (reason: AiError.AiErrorReason): boolean =>
 export const collectEvidence = ({ reason }: AiError.AiError): Evidence => {
   const metadata = readMetadata(reason)
   // "400" as a code says nothing that the status does not.
-  const code = [metadata["code"], metadata["type"]].map(toWord).filter((name) => name !== "" && !/^\d{3}$/.test(name))
-    .join(" ").toLowerCase()
+  const code = [metadata["code"], metadata["type"]]
+    .map(toWord)
+    .filter((name) => name !== "" && !/^\d{3}$/.test(name))
+    .join(" ")
+    .toLowerCase()
   const message = readMessage(reason)
   const status = readStatus(reason)
   const param = toWord(metadata["param"]) || ("parameter" in reason ? reason.parameter : undefined)

@@ -1,11 +1,11 @@
 /**
- * The wordings by which providers say what went wrong, in families. Each entry is a part of a lower-cased message; where
- * order or several words matter, an expression.
+ * The wordings by which providers say what went wrong, in families. Each entry is a part of a lower-cased message;
+ * where order or several words matter, an expression.
  *
  * **Details**
  *
- * The families are data: a provider with a new wording is one more line here and one more row in the table of real errors
- * that the tests replay.
+ * The families are data: a provider with a new wording is one more line here and one more row in the table of real
+ * errors that the tests replay.
  *
  * Source: `hermes-llm.md` §16.2 to §16.4; what is beyond it comes from the error references of the providers.
  */
@@ -15,7 +15,7 @@ export type Family = ReadonlyArray<string | RegExp>
 
 /** Returns whether one of the wordings is in a lower-cased text. */
 export const hasWording = (family: Family, text: string): boolean =>
-  family.some((wording) => typeof wording === "string" ? text.includes(wording) : wording.test(text))
+  family.some((wording) => (typeof wording === "string" ? text.includes(wording) : wording.test(text)))
 
 /** Money or a quota that time does not bring back. */
 export const billing: Family = [
@@ -252,7 +252,14 @@ export const timeout: Family = [
 ]
 
 /** TLS trouble, which retrying may pass and compressing never does. */
-export const tls: Family = ["ssl alert", "tls alert", "bad record mac", "ssl routines", "tlsv1 alert", "ssl3_read_bytes"]
+export const tls: Family = [
+  "ssl alert",
+  "tls alert",
+  "bad record mac",
+  "ssl routines",
+  "tlsv1 alert",
+  "ssl3_read_bytes"
+]
 
 /** A parser of grammars that does not know regular expressions of JSON Schema. */
 export const grammar: Family = [

@@ -1,5 +1,6 @@
 /**
- * The files of a batch run in `data/<run name>/`, and what is made of its rows: checkpoint, statistics, the merged trajectories.
+ * The files of a batch run in `data/<run name>/`, and what is made of its rows: checkpoint, statistics, the merged
+ * trajectories.
  *
  * **Details**
  *
@@ -38,14 +39,18 @@ export class BatchError extends Schema.TaggedError<BatchError>("hermes-effect/Ba
 /** Forms in which trajectories are written. */
 export const formats = ["sharegpt", "atif", "both"] as const
 /** One of {@link formats}. */
-export type Format = typeof formats[number]
+export type Format = (typeof formats)[number]
 
 /** Description of a run, kept from its beginning. */
 export const Manifest = Schema.Struct({
   version: Schema.Literal(1),
   run_name: Schema.String,
   created_at: Schema.String,
-  dataset: Schema.Struct({ path: Schema.String, digest: Schema.String, rows: Schema.Array(Schema.Tuple([Schema.String, Schema.String])) }),
+  dataset: Schema.Struct({
+    path: Schema.String,
+    digest: Schema.String,
+    rows: Schema.Array(Schema.Tuple([Schema.String, Schema.String]))
+  }),
   batch_size: Schema.Int,
   distribution: Schema.String,
   seed: Schema.String,
@@ -70,42 +75,65 @@ export const names = {
   isBatch: (name: string): boolean => /^batch_\d+\.jsonl$/.test(name)
 } as const
 
-const toWriteError = (path: string) => (error: PlatformError): BatchError =>
-  new BatchError({ message: `${path} cannot be written: ${describeReason(error)}; finished rows are safe, resume when it can be`, isInput: false })
+const toWriteError =
+  (path: string) =>
+  (error: PlatformError): BatchError =>
+    new BatchError({
+      message: `${path} cannot be written: ${describeReason(error)}; finished rows are safe, resume when it can be`,
+      isInput: false
+    })
 
 /** Replaces a file as a whole: readers see the old or the new one. */
-export const replaceFile = Effect.fnUntraced(function*<R>(path: string, content: Stream.Stream<string, BatchError, R>) {
+export const replaceFile = Effect.fnUntraced(function* <R>(
+  path: string,
+  content: Stream.Stream<string, BatchError, R>
+) {
   const fs = yield* FileSystem.FileSystem
   const draft = `${path}.new`
   yield* Effect.mapError(fs.writeFileString(draft, "", { mode: 0o600 }), toWriteError(path))
   yield* Stream.run(Stream.encodeText(content), fs.sink(draft, { mode: 0o600 })).pipe(
-    Effect.mapError((error) => error._tag === "BatchError" ? error : toWriteError(path)(error)),
+    Effect.mapError((error) => (error._tag === "BatchError" ? error : toWriteError(path)(error))),
     Effect.onError(() => Effect.ignore(fs.remove(draft)))
   )
   yield* Effect.mapError(fs.rename(draft, path), toWriteError(path))
 })
 
 /** Replaces a JSON file. */
-export const replaceJson = (path: string, value: unknown) => replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
+export const replaceJson = (path: string, value: unknown) =>
+  replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
 
 /** The manifest of a directory; undefined where there is none. */
-export const readManifest = Effect.fnUntraced(function*(directory: string) {
+export const readManifest = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = (yield* Path.Path).join(directory, names.manifest)
   const text = yield* fs.readFileString(path).pipe(
-    Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.undefined),
-    Effect.mapError((error) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true }))
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.undefined
+    ),
+    Effect.mapError(
+      (error) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
+    )
   )
   if (text === undefined) return undefined
   const found = Schema.decodeUnknownOption(Manifest)(Json.parseOrKeep(text))
   if (Option.isSome(found)) return found.value
-  return yield* new BatchError({ message: `${path} is not readable: another version wrote it, or it is damaged. Choose another --run-name`, isInput: true })
+  return yield* new BatchError({
+    message: `${path} is not readable: another version wrote it, or it is damaged. Choose another --run-name`,
+    isInput: true
+  })
 })
 
 /** Names of tools in a row that there are not. */
 export const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
-  Array.from(new Set((ShareGpt.read(fields["conversations"]) ?? []).filter(({ from }) => from === "gpt").flatMap(ShareGpt.parseCalls).map(({ name }) => name)))
-    .filter((name) => !known.has(name))
+  Array.from(
+    new Set(
+      (ShareGpt.read(fields["conversations"]) ?? [])
+        .filter(({ from }) => from === "gpt")
+        .flatMap(ShareGpt.parseCalls)
+        .map(({ name }) => name)
+    )
+  ).filter((name) => !known.has(name))
 
 /** Sums of the rows of a run. */
 export interface Totals {
@@ -129,12 +157,26 @@ export interface Totals {
 
 /** Sums before the first row. */
 export const makeTotals = (): Totals => ({
-  rows: 0, gone: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0, apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0,
-  exits: new Map(), tools: new Map(), discards: new Map(), turns: 0, turnsWithReasoning: 0
+  rows: 0,
+  gone: 0,
+  finished: 0,
+  completed: 0,
+  discarded: 0,
+  withUnknownTools: 0,
+  apiCalls: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+  exits: new Map(),
+  tools: new Map(),
+  discards: new Map(),
+  turns: 0,
+  turnsWithReasoning: 0
 })
 
-const toCount = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
-const incrementCount = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
+const toCount = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
+const incrementCount = (counts: Map<string, number>, key: string): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1)
 
 /** Tools and rows that a run has. */
 export interface KnownItems {
@@ -144,7 +186,10 @@ export interface KnownItems {
 }
 
 /** Tools and rows of a manifest. */
-export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({ tools: new Set(tools), rows: new Map(dataset.rows) })
+export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({
+  tools: new Set(tools),
+  rows: new Map(dataset.rows)
+})
 
 /** Adds a row. Of a discarded one the cost counts, and nothing else. */
 export const addRow = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: KnownItems): void => {
@@ -178,7 +223,8 @@ export const addRow = (totals: Totals, { digest, discarded, fields, id }: Result
   }
 }
 
-const computeRate = (part: number, whole: number): number => whole === 0 ? 0 : Math.round(part / whole * 10_000) / 10_000
+const computeRate = (part: number, whole: number): number =>
+  whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000
 
 /** `statistics.json`. */
 export const toStatistics = (
@@ -204,11 +250,22 @@ export const toStatistics = (
   },
   exits: Object.fromEntries(totals.exits),
   discards: Object.fromEntries(totals.discards),
-  usage: { api_calls: totals.apiCalls, prompt_tokens: totals.promptTokens, completion_tokens: totals.completionTokens, cost_usd: totals.costUsd },
-  tool_statistics: Object.fromEntries(Array.from(totals.tools, ([name, stat]) => [
-    name,
-    { ...stat, success_rate: computeRate(stat.success, stat.count), failure_rate: computeRate(stat.failure, stat.count) }
-  ])),
+  usage: {
+    api_calls: totals.apiCalls,
+    prompt_tokens: totals.promptTokens,
+    completion_tokens: totals.completionTokens,
+    cost_usd: totals.costUsd
+  },
+  tool_statistics: Object.fromEntries(
+    Array.from(totals.tools, ([name, stat]) => [
+      name,
+      {
+        ...stat,
+        success_rate: computeRate(stat.success, stat.count),
+        failure_rate: computeRate(stat.failure, stat.count)
+      }
+    ])
+  ),
   reasoning_statistics: {
     total_assistant_turns: totals.turns,
     turns_with_reasoning: totals.turnsWithReasoning,
@@ -233,7 +290,7 @@ export interface MergeCounts {
 const dropAtif = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
 
 /** Writes the merged files of rows in the forms that are asked for, and sums the rows. */
-export const merge = Effect.fnUntraced(function*(
+export const merge = Effect.fnUntraced(function* (
   directory: string,
   results: Stream.Stream<ResultLine, JournalError>,
   manifest: Pick<Manifest, "dataset" | "format" | "tools">
@@ -241,19 +298,30 @@ export const merge = Effect.fnUntraced(function*(
   const paths = yield* Path.Path
   const known = collectKnown(manifest)
   const totals = makeTotals()
-  const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && findUnknownTools(fields, known.tools).length === 0
+  const isKept = ({ discarded, fields }: ResultLine): boolean =>
+    discarded === undefined && findUnknownTools(fields, known.tools).length === 0
   const lines = Stream.mapError(results, ({ message }) => new BatchError({ message, isInput: false }))
   const toJsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
-  yield* replaceFile(paths.join(directory, names.trajectories), lines.pipe(
-    Stream.filter((line) => {
-      addRow(totals, line, known)
-      return isKept(line)
-    }),
-    Stream.map(({ fields, id }) => toJsonLine({ row_id: id, ...dropAtif(fields) }))
-  ))
+  yield* replaceFile(
+    paths.join(directory, names.trajectories),
+    lines.pipe(
+      Stream.filter((line) => {
+        addRow(totals, line, known)
+        return isKept(line)
+      }),
+      Stream.map(({ fields, id }) => toJsonLine({ row_id: id, ...dropAtif(fields) }))
+    )
+  )
   if (manifest.format !== "sharegpt") {
-    yield* replaceFile(paths.join(directory, names.atif), lines.pipe(Stream.filter(isKept), Stream.flatMap(({ fields }) =>
-      fields["atif"] === undefined ? Stream.empty : Stream.succeed(toJsonLine(fields["atif"])))))
+    yield* replaceFile(
+      paths.join(directory, names.atif),
+      lines.pipe(
+        Stream.filter(isKept),
+        Stream.flatMap(({ fields }) =>
+          fields["atif"] === undefined ? Stream.empty : Stream.succeed(toJsonLine(fields["atif"]))
+        )
+      )
+    )
   }
   const { discarded, finished, withUnknownTools } = totals
   const merged: MergeCounts = { written: finished - withUnknownTools, discarded, withUnknownTools }

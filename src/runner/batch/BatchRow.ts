@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a process goes on in
- * its session: calls that had begun are told to the model as "may have happened" and are not made again; a run that had answered already is
- * only written. A row works in its `cwd`, or in an empty directory that goes when the row is finished.
+ * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a
+ * process goes on in its session: calls that had begun are told to the model as "may have happened" and are not made
+ * again; a run that had answered already is only written. A row works in its `cwd`, or in an empty directory that goes
+ * when the row is finished.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -79,10 +80,12 @@ export interface Options {
 export const noReasoning = "no reasoning in any turn"
 
 /** Name of a row in ids and paths. */
-const formatRowName = ({ id }: Row): string => /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
+const formatRowName = ({ id }: Row): string =>
+  /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
 
 /** Session of an attempt at a row. */
-export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId => SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
+export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId =>
+  SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
 
 /** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
 export const decideOnFailure = (error: unknown): RowPool.Decision => {
@@ -94,26 +97,36 @@ export const decideOnFailure = (error: unknown): RowPool.Decision => {
   }
   if (typeof error !== "object" || error === null || !("_tag" in error)) return "retry"
   if (error._tag === "ConfigError" || error._tag === "SessionStoreError") return "stop"
-  return error._tag === "InvalidInput" || error._tag === "CompressionExhausted" || error._tag === "ExecutionBlocked" ? "fail" : "retry"
+  return error._tag === "InvalidInput" || error._tag === "CompressionExhausted" || error._tag === "ExecutionBlocked"
+    ? "fail"
+    : "retry"
 }
 
 /** The directory that a row works in. */
-const prepareWorkspace = Effect.fnUntraced(function*(row: Row, { goesOn, number }: RowPool.Attempt, { directory }: Options) {
+const prepareWorkspace = Effect.fnUntraced(function* (
+  row: Row,
+  { goesOn, number }: RowPool.Attempt,
+  { directory }: Options
+) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const cwd = row.fields["cwd"]
   if (typeof cwd === "string" && cwd !== "") {
     const path = paths.resolve(getWorkingDirectory(), cwd)
-    const isThere = yield* Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "Directory"), () => false)
+    const isThere = yield* Effect.orElseSucceed(
+      Effect.map(fs.stat(path), ({ type }) => type === "Directory"),
+      () => false
+    )
     return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
   }
   const path = paths.join(directory, "workspaces", `${formatRowName(row)}-${number}`)
   const make = fs.makeDirectory(path, { mode: 0o700 })
-  const made = Effect.gen(function*() {
+  const made = Effect.gen(function* () {
     yield* Effect.catch(make, (error) => {
       if (error.reason._tag === "NotFound") return fs.makeDirectory(path, { recursive: true, mode: 0o700 })
       // Something is there after a process that died.
-      if (error.reason._tag === "AlreadyExists") return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
+      if (error.reason._tag === "AlreadyExists")
+        return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
       return Effect.fail(error)
     })
     yield* fs.writeFileString(paths.join(path, ownTree), "")
@@ -123,16 +136,19 @@ const prepareWorkspace = Effect.fnUntraced(function*(row: Row, { goesOn, number 
 })
 
 /**
- * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have begun it.
- * Returns true where the session had its answer.
+ * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have
+ * begun it. Returns true where the session had its answer.
  */
-const runOrResume = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }) {
+const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly sessionId: SessionId }) {
   const agent = yield* Agent
   const store = yield* SessionStore
   const newest = yield* store.newest(input.sessionId)
   const messages = Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
   const last = messages.at(-1)
-  const isAnswered = last?.role === "assistant" && Conversation.listOpenCalls(messages).length === 0 && Conversation.readText(last).trim() !== ""
+  const isAnswered =
+    last?.role === "assistant" &&
+    Conversation.listOpenCalls(messages).length === 0 &&
+    Conversation.readText(last).trim() !== ""
   if (isAnswered) return true
   const expectedSession = { sessionId: newest, messages: messages.length }
   // A session without a message was only begun.
@@ -141,18 +157,22 @@ const runOrResume = Effect.fnUntraced(function*(input: RunInput & { readonly ses
 })
 
 /** The row of the sessions of an attempt. */
-const readRowRecord = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<RowRecord.RowContext, "systemPrompt">) {
+const readRowRecord = Effect.fnUntraced(function* (
+  sessionId: SessionId,
+  about: Omit<RowRecord.RowContext, "systemPrompt">
+) {
   const store = yield* SessionStore
   const newest = Option.getOrUndefined(yield* store.get(yield* store.newest(sessionId)))
   const sessions = newest === undefined ? [] : yield* SessionChain.readChain(newest)
   const trees = yield* Effect.forEach(sessions, (session) =>
-    Effect.map(StoredRuns.read(session), (tree): RowRecord.SessionTree => ({ sessionId: session.id, tree })))
+    Effect.map(StoredRuns.read(session), (tree): RowRecord.SessionTree => ({ sessionId: session.id, tree }))
+  )
   return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
 })
 
 /**
- * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost to a limit; `rest` tells
- * what is left of a run that was cut off.
+ * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost
+ * to a limit; `rest` tells what is left of a run that was cut off.
  */
 export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
   let tokens = 0
@@ -175,7 +195,12 @@ export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
 }
 
 /** Runs one attempt at a row; `tell` is told of what each step of it used. */
-export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: RowPool.UsageReporter) {
+export const run = Effect.fnUntraced(function* (
+  row: Row,
+  attempt: RowPool.Attempt,
+  options: Options,
+  tell?: RowPool.UsageReporter
+) {
   const fs = yield* FileSystem.FileSystem
   const registry = yield* ToolRegistry
   const agent = yield* Agent
@@ -221,8 +246,12 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     withAtif: options.withAtif
   })
   if (workspace.isOwn && !options.keepsWorkspaces) {
-    yield* Effect.catch(fs.remove(workspace.path, { recursive: true, force: true }), ({ message }) => Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`))
+    yield* Effect.catch(fs.remove(workspace.path, { recursive: true, force: true }), ({ message }) =>
+      Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`)
+    )
   }
   const used = { costUsd, tokens: Usage.countTotalTokens(usage) }
-  return options.needsReasoning && !hasReasoning ? RowPool.makeDiscardedResult(noReasoning, fields, used) : RowPool.makeFinishedResult(fields, used)
+  return options.needsReasoning && !hasReasoning
+    ? RowPool.makeDiscardedResult(noReasoning, fields, used)
+    : RowPool.makeFinishedResult(fields, used)
 })

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are left out. A record is
- * malformed when text follows a closing quote, when a quote stands inside of an unquoted cell, or when a quoted cell is never closed;
- * the reader goes on with the next line.
+ * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are left out.
+ * A record is malformed when text follows a closing quote, when a quote stands inside of an unquoted cell, or when a
+ * quoted cell is never closed; the reader goes on with the next line.
  *
  * Source: `hermes-product.md` §5.1 (malformed lines are skipped).
  */
@@ -24,8 +24,8 @@ const findLineEnd = (text: string, from: number): number => {
 }
 
 const findClosingQuote = (text: string, from: number): number => {
-  let at = text.indexOf("\"", from)
-  while (at !== -1 && text[at + 1] === "\"") at = text.indexOf("\"", at + 2)
+  let at = text.indexOf('"', from)
+  while (at !== -1 && text[at + 1] === '"') at = text.indexOf('"', at + 2)
   return at
 }
 
@@ -41,15 +41,15 @@ const scanRecord = (text: string, start: number, delimiter: string): ScannedReco
   const makeProblem = (problem: string): ScannedRecord => ({ cells, problem, end: findLineEnd(text, start) })
   let at = start
   while (true) {
-    const isQuoted = text[at] === "\""
+    const isQuoted = text[at] === '"'
     const close = isQuoted ? findClosingQuote(text, at + 1) : -1
     if (isQuoted && close === -1) return makeProblem("a quoted cell is never closed")
     const end = findLineEnd(text, isQuoted ? close : at)
     const next = text.indexOf(delimiter, isQuoted ? close : at)
     const stop = next === -1 || next > end ? end : next
     if (isQuoted && stop !== close + 1) return makeProblem("text follows a closing quote")
-    const cell = isQuoted ? text.slice(at + 1, close).replaceAll("\"\"", "\"") : text.slice(at, stop)
-    if (!isQuoted && cell.includes("\"")) return makeProblem("a quote stands inside of a cell that is not quoted")
+    const cell = isQuoted ? text.slice(at + 1, close).replaceAll('""', '"') : text.slice(at, stop)
+    if (!isQuoted && cell.includes('"')) return makeProblem("a quote stands inside of a cell that is not quoted")
     cells.push(cell)
     if (stop === end) return { cells, problem: undefined, end }
     at = stop + delimiter.length

@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that the caller names; a row
- * without one is named by its content, so that it keeps its id when rows are added or put in another order. Two rows of the same
- * content are two rows. A row that cannot be used (no JSON, no object, a required field that is missing, an id that was used already) is a
- * {@link Problem} with its file and line; the others are read.
+ * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that
+ * the caller names; a row without one is named by its content, so that it keeps its id when rows are added or put in
+ * another order. Two rows of the same content are two rows. A row that cannot be used (no JSON, no object, a required
+ * field that is missing, an id that was used already) is a {@link Problem} with its file and line; the others are read.
  *
- * A folder is read as the Hugging Face hub lays it out: data files in any depth, with a split in their names or folders (`train-00000.jsonl`,
- * `test/0.csv`); of several splits one is taken, `train` unless the caller names another. Files ending in `.gz` are decompressed.
+ * A folder is read as the Hugging Face hub lays it out: data files in any depth, with a split in their names or folders
+ * (`train-00000.jsonl`, `test/0.csv`); of several splits one is taken, `train` unless the caller names another. Files
+ * ending in `.gz` are decompressed.
  *
  * **Gotchas**
  *
@@ -122,14 +123,22 @@ interface FoundRow {
 }
 
 const parseLines = (text: string): ReadonlyArray<FoundRow> =>
-  text.replace(/^\uFEFF/, "").split("\n").flatMap((line, index): ReadonlyArray<FoundRow> =>
-    line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }])
+  text
+    .replace(/^\uFEFF/, "")
+    .split("\n")
+    .flatMap((line, index): ReadonlyArray<FoundRow> =>
+      line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }]
+    )
 
 /** A JSON file is an array of rows, an object with one (`{"data": […]}`), or lines in spite of its name. */
 const parseDocument = (text: string): ReadonlyArray<FoundRow> => {
   const whole = Option.getOrUndefined(Json.parse(text.replace(/^\uFEFF/, "")))
-  const list = Array.isArray(whole) ? whole : Object.values(Json.readFields(whole)).find((value) => Array.isArray(value))
-  return list === undefined ? parseLines(text) : Json.readItems(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
+  const list = Array.isArray(whole)
+    ? whole
+    : Object.values(Json.readFields(whole)).find((value) => Array.isArray(value))
+  return list === undefined
+    ? parseLines(text)
+    : Json.readItems(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
 }
 
 const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> => {
@@ -141,8 +150,16 @@ const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> =>
     const { line } = record
     if (!("cells" in record)) return { line, value: Option.none(), problem: record.problem }
     const { length } = record.cells
-    if (length !== names.length) return { line, value: Option.none(), problem: `${length} ${length === 1 ? "cell" : "cells"} where the header has ${names.length}` }
-    return { line, value: Option.some(Object.fromEntries(names.map((name, index) => [name, record.cells[index] ?? ""]))) }
+    if (length !== names.length)
+      return {
+        line,
+        value: Option.none(),
+        problem: `${length} ${length === 1 ? "cell" : "cells"} where the header has ${names.length}`
+      }
+    return {
+      line,
+      value: Option.some(Object.fromEntries(names.map((name, index) => [name, record.cells[index] ?? ""])))
+    }
   })
 }
 
@@ -150,7 +167,10 @@ const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> =>
 const toCanonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
   if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
-  return `{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${toCanonicalJson(value[key])}`).join()}}`
+  return `{${Object.keys(value)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${toCanonicalJson(value[key])}`)
+    .join()}}`
 }
 
 const makeCollector = ({ idField, required = [] }: Options) => {
@@ -191,7 +211,11 @@ const makeCollector = ({ idField, required = [] }: Options) => {
       const digest = Digest.toHex(toCanonicalJson(fields), 16)
       const first = own === undefined ? undefined : used.get(own)
       if (first !== undefined) {
-        return void problems.push({ file, line, message: `id "${own}" was used already in ${first.file === file ? "" : `${first.file} `}line ${first.line}` })
+        return void problems.push({
+          file,
+          line,
+          message: `id "${own}" was used already in ${first.file === file ? "" : `${first.file} `}line ${first.line}`
+        })
       }
       const row = { id: own ?? makeContentId(digest), digest, index: rows.length, file, line, fields }
       used.set(row.id, row)
@@ -203,40 +227,58 @@ const makeCollector = ({ idField, required = [] }: Options) => {
 const detectFormat = (name: string): string | undefined => /\.([a-z]+)(?:\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
 
 const detectSplit = (path: string): string | undefined => {
-  const found = /(?:^|[^a-z0-9])(train(?:ing)?|test(?:ing)?|validation|valid|val|dev|eval)(?![a-z])/i.exec(path)?.[1]?.toLowerCase()
+  const found = /(?:^|[^a-z0-9])(train(?:ing)?|test(?:ing)?|validation|valid|val|dev|eval)(?![a-z])/i
+    .exec(path)?.[1]
+    ?.toLowerCase()
   if (found === undefined) return undefined
   return found.startsWith("train") ? "train" : found.startsWith("test") || found === "eval" ? "test" : "validation"
 }
 
-const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
+const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
+  new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
 
 /** Data files of a folder, with those of other splits left out. */
-const listDataFiles = Effect.fnUntraced(function*(folder: string, split: string | undefined) {
+const listDataFiles = Effect.fnUntraced(function* (folder: string, split: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), toReadError(folder)))
-    .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name))).toSorted()
-  const refused = names.filter((name) => /\.arrow$/i.test(name))
-    .map((name): Problem => ({ file: name, message: "this format is not read here: convert it to JSONL (datasets: ds.to_json(\"data.jsonl\"))" }))
+    .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name)))
+    .toSorted()
+  const refused = names
+    .filter((name) => /\.arrow$/i.test(name))
+    .map((name): Problem => ({
+      file: name,
+      message: 'this format is not read here: convert it to JSONL (datasets: ds.to_json("data.jsonl"))'
+    }))
   const data = names.filter((name) => known.includes(detectFormat(name) ?? ""))
   const splits = Array.from(new Set(data.flatMap((name) => detectSplit(name) ?? []))).toSorted()
   const wanted = split ?? (splits.includes("train") ? "train" : splits[0])
-  const chosen = wanted === undefined || (split === undefined && splits.length < 2) ? data : data.filter((name) => detectSplit(name) === wanted)
+  const chosen =
+    wanted === undefined || (split === undefined && splits.length < 2)
+      ? data
+      : data.filter((name) => detectSplit(name) === wanted)
   if (chosen.length === 0) {
     const [first] = refused
-    const message = split !== undefined && splits.length > 0
-      ? `dataset ${folder} has no split "${split}": there is ${splits.join(", ")}`
-      : first === undefined ? `dataset ${folder} has no ${known.map((name) => `.${name}`).join(", ")} file` : `dataset ${folder}: ${first.file}: ${first.message}`
+    const message =
+      split !== undefined && splits.length > 0
+        ? `dataset ${folder} has no split "${split}": there is ${splits.join(", ")}`
+        : first === undefined
+          ? `dataset ${folder} has no ${known.map((name) => `.${name}`).join(", ")} file`
+          : `dataset ${folder}: ${first.file}: ${first.message}`
     return yield* new DatasetError({ path: folder, message })
   }
   return { files: chosen, refused }
 })
 
-const readText = Effect.fnUntraced(function*(path: string) {
+const readText = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   if (!path.endsWith(".gz")) return yield* Effect.mapError(fs.readFileString(path), toReadError(path))
   const bytes = gunzip(yield* Effect.mapError(fs.readFile(path), toReadError(path)), maxDecompressed)
-  if (bytes === undefined) return yield* new DatasetError({ path, message: `dataset ${path} cannot be read: it is no gzip file, or is damaged` })
+  if (bytes === undefined)
+    return yield* new DatasetError({
+      path,
+      message: `dataset ${path} cannot be read: it is no gzip file, or is damaged`
+    })
   return new TextDecoder().decode(bytes)
 })
 
@@ -246,27 +288,35 @@ const toPlainValue = (value: unknown): unknown => {
   if (value instanceof Date) return value.toISOString()
   if (value instanceof Uint8Array) return `[${value.length} bytes]`
   if (Array.isArray(value)) return value.map(toPlainValue)
-  return Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toPlainValue(one)])) : value
+  return Json.isFields(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toPlainValue(one)]))
+    : value
 }
 
-const readParquetRows = Effect.fnUntraced(function*(path: string) {
+const readParquetRows = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), toReadError(path))
   // A copy with a buffer of its own, as the reader takes it.
   const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
   const { parquetReadObjects } = yield* Effect.mapError(
-    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () => import("hyparquet").catch(OptionalPackage.rethrowImport)),
+    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () =>
+      import("hyparquet").catch(OptionalPackage.rethrowImport)
+    ),
     ({ message }) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${message}` })
   )
   const rows = yield* Effect.tryPromise({
     try: () => parquetReadObjects({ file, compressors: blockDecoders }),
-    catch: (error) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` })
+    catch: (error) =>
+      new DatasetError({
+        path,
+        message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`
+      })
   })
   return rows.map((row, index): FoundRow => ({ line: index + 1, value: Option.some(toPlainValue(row)) }))
 })
 
 /** Reads the dataset at a path. Fails when there is no usable row. */
-export const read = Effect.fn("Dataset.read")(function*(
+export const read = Effect.fn("Dataset.read")(function* (
   path: string,
   options: Options = {}
 ): Effect.fn.Return<Dataset, DatasetError, FileSystem.FileSystem | Path.Path> {
@@ -276,7 +326,10 @@ export const read = Effect.fn("Dataset.read")(function*(
   const isFolder = type === "Directory"
   const format = detectFormat(path)
   if (!isFolder && (format === undefined || !known.includes(format))) {
-    return yield* new DatasetError({ path, message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files` })
+    return yield* new DatasetError({
+      path,
+      message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files`
+    })
   }
   const { files, refused } = isFolder ? yield* listDataFiles(path, options.split) : { files: [path], refused: [] }
   const { add, problems, rows } = makeCollector(options)
@@ -290,7 +343,10 @@ export const read = Effect.fn("Dataset.read")(function*(
   const limited = options.limit === undefined ? rows : rows.slice(0, options.limit)
   if (limited.length === 0) {
     const [first] = problems
-    const where = first === undefined ? "it is empty" : `${first.file}${first.line === undefined ? "" : ` line ${first.line}`}: ${first.message}`
+    const where =
+      first === undefined
+        ? "it is empty"
+        : `${first.file}${first.line === undefined ? "" : ` line ${first.line}`}: ${first.message}`
     return yield* new DatasetError({ path, message: `dataset ${path} has no usable row: ${where}` })
   }
   return { path, files, rows: limited, problems, digest: computeDigest(limited) }
@@ -303,14 +359,22 @@ const shownProblems = 10
 export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
   const more = problems.length - shownProblems
   return [
-    ...problems.slice(0, shownProblems).map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`),
-    ...more > 0 ? [`${more} more ${more === 1 ? "row" : "rows"} left out`] : []
+    ...problems
+      .slice(0, shownProblems)
+      .map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`),
+    ...(more > 0 ? [`${more} more ${more === 1 ? "row" : "rows"} left out`] : [])
   ]
 }
 
 /** Digest of rows, whatever their order. */
 export const computeDigest = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
-  Digest.toHex(rows.map(({ digest, id }) => `${id} ${digest}`).toSorted().join("\n"), 32)
+  Digest.toHex(
+    rows
+      .map(({ digest, id }) => `${id} ${digest}`)
+      .toSorted()
+      .join("\n"),
+    32
+  )
 
 /** Ids of rows that are not the same in two states of a dataset. */
 export interface Difference {
@@ -320,7 +384,10 @@ export interface Difference {
 }
 
 /** Compares the rows of an earlier state (ids with digests) with those of now. */
-export const compareRows = (before: ReadonlyMap<string, string>, now: ReadonlyArray<Pick<Row, "digest" | "id">>): Difference => {
+export const compareRows = (
+  before: ReadonlyMap<string, string>,
+  now: ReadonlyArray<Pick<Row, "digest" | "id">>
+): Difference => {
   const ids = new Set(now.map(({ id }) => id))
   return {
     added: now.filter(({ id }) => !before.has(id)).map(({ id }) => id),

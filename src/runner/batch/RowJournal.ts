@@ -1,15 +1,17 @@
 /**
- * Durable results of rows: one JSON line for each finished or discarded row, written once, and what is known of attempts.
+ * Durable results of rows: one JSON line for each finished or discarded row, written once, and what is known of
+ * attempts.
  *
  * **Details**
  *
- * A result line holds `row_id`, `row_digest` and the fields of the result; a discarded row has a `discarded` field with the reason instead of
- * being left out. Of several lines for one row the last counts. A line is written in one piece and synced before the row counts as finished;
- * lines that are written at the same time share a sync. `attempts.jsonl` beside the results holds starts and failures, so that after a crash it
- * is known which rows were under way.
+ * A result line holds `row_id`, `row_digest` and the fields of the result; a discarded row has a `discarded` field with
+ * the reason instead of being left out. Of several lines for one row the last counts. A line is written in one piece
+ * and synced before the row counts as finished; lines that are written at the same time share a sync. `attempts.jsonl`
+ * beside the results holds starts and failures, so that after a crash it is known which rows were under way.
  *
- * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that there are only whole lines. Lines
- * that cannot be read otherwise are told in {@link Journal.problems}, and their rows count as not finished.
+ * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that
+ * there are only whole lines. Lines that cannot be read otherwise are told in {@link Journal.problems}, and their rows
+ * count as not finished.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -88,7 +90,10 @@ export interface Options {
   readonly fileOf?: ((id: string) => string) | undefined
   /** Tells which files of the directory hold results; `results.jsonl` when absent. */
   readonly isResults?: ((name: string) => boolean) | undefined
-  /** Done before lines of results are written, once for those that are written together: what they tell of is stored elsewhere first. */
+  /**
+   * Done before lines of results are written, once for those that are written together: what they tell of is stored
+   * elsewhere first.
+   */
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
@@ -106,18 +111,21 @@ const isFull = (error: PlatformError): boolean => {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT")
 }
 
-const toJournalError = (path: string, verb: "read" | "written") => (error: PlatformError): JournalError =>
-  new JournalError({
-    path,
-    canResume: verb === "written",
-    message: `${path} cannot be ${verb}: ${describeReason(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
-  })
+const toJournalError =
+  (path: string, verb: "read" | "written") =>
+  (error: PlatformError): JournalError =>
+    new JournalError({
+      path,
+      canResume: verb === "written",
+      message: `${path} cannot be ${verb}: ${describeReason(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
+    })
 
 /** Beginning of every line of a journal. */
-const beginning = "{\"row_id\":"
+const beginning = '{"row_id":'
 
 /** True for a file of somebody else: it has content, and no line of a journal, whole or not. */
-const isForeign = (text: string): boolean => !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
+const isForeign = (text: string): boolean =>
+  !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
 
 /** Position behind the last whole line of a file. */
 const findWholeEnd = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
@@ -138,48 +146,61 @@ interface Queue {
 }
 
 /** Appends lines to files; lines that wait at the same time are written and synced together. */
-const appender = Effect.gen(function*() {
+const appender = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const queues = new Map<string, Queue>()
   /** Bytes of files that were written to; nobody else writes. */
   const sizes = new Map<string, number>()
 
   const writeText = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
-    Effect.scoped(Effect.gen(function*() {
-      const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
-      const before = sizes.get(path) ?? Number((yield* file.stat).size)
-      const bytes = encoder.encode(text)
-      sizes.delete(path)
-      yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
-        // Half of a line would be read as damage. Cutting it off needs no space.
-        Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
-      )
-      sizes.set(path, before + bytes.length)
-    })).pipe(Effect.mapError(toJournalError(path, "written")))
-
-  return (path: string, line: Json.Fields, before: Effect.Effect<void, JournalError>, isSynced: boolean): Effect.Effect<void, JournalError> =>
-    Effect.uninterruptible(Effect.gen(function*() {
-      const done = Deferred.makeUnsafe<void, JournalError>()
-      const queue = queues.get(path) ?? { turn: Semaphore.makeUnsafe(1), writes: [], users: 0 }
-      queues.set(path, queue)
-      queue.writes.push({ text: `${JSON.stringify(line)}\n`, done })
-      queue.users++
-      yield* queue.turn.withPermits(1)(Effect.suspend(() => {
-        const group = queue.writes.splice(0)
-        if (group.length === 0) return Effect.void
-        return Effect.flatMap(
-          Effect.exit(Effect.andThen(before, writeText(path, group.map(({ text }) => text).join(""), isSynced))),
-          (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
+        const before = sizes.get(path) ?? Number((yield* file.stat).size)
+        const bytes = encoder.encode(text)
+        sizes.delete(path)
+        yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
+          // Half of a line would be read as damage. Cutting it off needs no space.
+          Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
         )
-      }))
-      if (--queue.users === 0) queues.delete(path)
-      yield* Deferred.await(done)
-    }))
+        sizes.set(path, before + bytes.length)
+      })
+    ).pipe(Effect.mapError(toJournalError(path, "written")))
+
+  return (
+    path: string,
+    line: Json.Fields,
+    before: Effect.Effect<void, JournalError>,
+    isSynced: boolean
+  ): Effect.Effect<void, JournalError> =>
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        const done = Deferred.makeUnsafe<void, JournalError>()
+        const queue = queues.get(path) ?? { turn: Semaphore.makeUnsafe(1), writes: [], users: 0 }
+        queues.set(path, queue)
+        queue.writes.push({ text: `${JSON.stringify(line)}\n`, done })
+        queue.users++
+        yield* queue.turn.withPermits(1)(
+          Effect.suspend(() => {
+            const group = queue.writes.splice(0)
+            if (group.length === 0) return Effect.void
+            return Effect.flatMap(
+              Effect.exit(Effect.andThen(before, writeText(path, group.map(({ text }) => text).join(""), isSynced))),
+              (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
+            )
+          })
+        )
+        if (--queue.users === 0) queues.delete(path)
+        yield* Deferred.await(done)
+      })
+    )
 })
 
 const toResultLine = (value: Json.Fields): ResultLine | undefined => {
   const { discarded, row_digest: digest, row_id: id, ...fields } = value
-  return typeof id !== "string" ? undefined : { id, digest: Json.readString(digest), discarded: Json.readString(discarded), fields }
+  return typeof id !== "string"
+    ? undefined
+    : { id, digest: Json.readString(digest), discarded: Json.readString(discarded), fields }
 }
 
 /** Lines of every row. */
@@ -188,15 +209,22 @@ type Lines = Map<string, number>
 const incrementLines = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
 
 /** Reads the files of a directory, in which `known` counts the lines; they are counted first when absent. */
-const makeReader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean, known?: Lines) {
+const makeReader = Effect.fnUntraced(function* (
+  directory: string,
+  isResults: (name: string) => boolean,
+  known?: Lines
+) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
 
   /** Whole lines of a file as objects; a file that is not there has none. */
-  const readObjects = Effect.fnUntraced(function*(name: string, told: Array<string>) {
+  const readObjects = Effect.fnUntraced(function* (name: string, told: Array<string>) {
     const path = paths.join(directory, name)
     const bytes = yield* fs.readFile(path).pipe(
-      Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(new Uint8Array())),
+      Effect.catchIf(
+        ({ reason }) => reason._tag === "NotFound",
+        () => Effect.succeed(new Uint8Array())
+      ),
       Effect.mapError(toJournalError(path, "read"))
     )
     const whole = findWholeEnd(bytes)
@@ -208,7 +236,13 @@ const makeReader = Effect.fnUntraced(function*(directory: string, isResults: (na
       if (Json.isFields(value)) found.push(value)
       else told.push(`${path} line ${index + 1}: not readable, its row counts as not finished`)
     })
-    return { found, isForeign: isForeign(text + decoder.decode(bytes.subarray(whole))), path, rest: bytes.length - whole, whole }
+    return {
+      found,
+      isForeign: isForeign(text + decoder.decode(bytes.subarray(whole))),
+      path,
+      rest: bytes.length - whole,
+      whole
+    }
   })
 
   const resultFiles = Effect.map(
@@ -216,53 +250,70 @@ const makeReader = Effect.fnUntraced(function*(directory: string, isResults: (na
     (names) => names.filter(isResults).toSorted(compareNames)
   )
 
-  const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(Effect.gen(function*() {
-    const names = yield* resultFiles
-    // The last line of a row counts, whatever the file: it was run again because the row changed.
-    const counts: Lines = new Map(known)
-    if (known === undefined) {
-      for (const name of names) for (const value of (yield* readObjects(name, [])).found) incrementLines(counts, Json.readWord(value["row_id"]))
-    }
-    return Stream.fromIterable(names).pipe(
-      Stream.mapEffect((name) => readObjects(name, [])),
-      Stream.flatMap(({ found }) => Stream.fromIterable(found)),
-      Stream.filter((value) => {
-        const id = Json.readWord(value["row_id"])
-        const left = (counts.get(id) ?? 1) - 1
-        counts.set(id, left)
-        return left === 0
-      }),
-      Stream.flatMap((value) => {
-        const line = toResultLine(value)
-        return line === undefined ? Stream.empty : Stream.succeed(line)
-      })
-    )
-  }))
+  const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(
+    Effect.gen(function* () {
+      const names = yield* resultFiles
+      // The last line of a row counts, whatever the file: it was run again because the row changed.
+      const counts: Lines = new Map(known)
+      if (known === undefined) {
+        for (const name of names)
+          for (const value of (yield* readObjects(name, [])).found)
+            incrementLines(counts, Json.readWord(value["row_id"]))
+      }
+      return Stream.fromIterable(names).pipe(
+        Stream.mapEffect((name) => readObjects(name, [])),
+        Stream.flatMap(({ found }) => Stream.fromIterable(found)),
+        Stream.filter((value) => {
+          const id = Json.readWord(value["row_id"])
+          const left = (counts.get(id) ?? 1) - 1
+          counts.set(id, left)
+          return left === 0
+        }),
+        Stream.flatMap((value) => {
+          const line = toResultLine(value)
+          return line === undefined ? Stream.empty : Stream.succeed(line)
+        })
+      )
+    })
+  )
   return { objects: readObjects, resultFiles, results }
 })
 
 /** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
-export const readResults = Effect.fn("RowJournal.resultsOf")(function*(directory: string, isResults: (name: string) => boolean = isDefault) {
+export const readResults = Effect.fn("RowJournal.resultsOf")(function* (
+  directory: string,
+  isResults: (name: string) => boolean = isDefault
+) {
   const { results } = yield* makeReader(directory, isResults)
   return results
 })
 
 /** Opens the journal of a directory and reads what is there. */
-export const open = Effect.fn("RowJournal.open")(function*(
-  { before = Effect.void, directory, fileOf = () => defaultFile, isResults = isDefault }: Options
-): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
+export const open = Effect.fn("RowJournal.open")(function* ({
+  before = Effect.void,
+  directory,
+  fileOf = () => defaultFile,
+  isResults = isDefault
+}: Options): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), toJournalError(directory, "written"))
+  yield* Effect.mapError(
+    fs.makeDirectory(directory, { recursive: true, mode: 0o700 }),
+    toJournalError(directory, "written")
+  )
   const append = yield* appender
   const lines: Lines = new Map()
   const { objects, resultFiles, results } = yield* makeReader(directory, isResults, lines)
   const problems: Array<string> = []
 
-  const loadFile = Effect.fnUntraced(function*(name: string) {
+  const loadFile = Effect.fnUntraced(function* (name: string) {
     const { found, isForeign, path, rest, whole } = yield* objects(name, problems)
     if (isForeign) {
-      return yield* new JournalError({ path, canResume: false, message: `${path} is there and has no results: it is left as it is; name another file or directory` })
+      return yield* new JournalError({
+        path,
+        canResume: false,
+        message: `${path} is there and has no results: it is left as it is; name another file or directory`
+      })
     }
     if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
     return found
@@ -285,12 +336,18 @@ export const open = Effect.fn("RowJournal.open")(function*(
     }
   }
   for (const { attempt, event, row_digest: digest, row_id: id } of yield* loadFile(attemptsFile)) {
-    if (typeof id === "string" && typeof attempt === "number") attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
+    if (typeof id === "string" && typeof attempt === "number")
+      attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
   }
 
   const recordAttempt = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
     Effect.andThen(
-      append(paths.join(directory, attemptsFile), { row_id: row.id, row_digest: row.digest, event, attempt, error: message }, Effect.void, false),
+      append(
+        paths.join(directory, attemptsFile),
+        { row_id: row.id, row_digest: row.digest, event, attempt, error: message },
+        Effect.void,
+        false
+      ),
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
@@ -303,7 +360,12 @@ export const open = Effect.fn("RowJournal.open")(function*(
   const writeResult = (row: RowKey, discarded: string | undefined, fields: Json.Fields) => {
     const file = chooseFile(row.id)
     return Effect.andThen(
-      append(paths.join(directory, file), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, before, true),
+      append(
+        paths.join(directory, file),
+        { row_id: row.id, row_digest: row.digest, discarded, ...fields },
+        before,
+        true
+      ),
       Effect.sync(() => {
         incrementLines(lines, row.id)
         entries.set(row.id, { digest: row.digest, discarded })

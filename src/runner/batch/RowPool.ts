@@ -3,14 +3,17 @@
  *
  * **Details**
  *
- * A row that has a result in the journal is left out, unless its digest is another one now. A row whose attempt was cut off by the end of the
- * process is run with the same attempt number and {@link Attempt.goesOn}, so that the work can go on from what it stored; a row that
- * failed is run with the next number. A result is written and synced before the row counts; interruption (Ctrl-C) writes nothing of rows
- * in flight. A journal that cannot be written (disk full) ends the run.
+ * A row that has a result in the journal is left out, unless its digest is another one now. A row whose attempt was cut
+ * off by the end of the process is run with the same attempt number and {@link Attempt.goesOn}, so that the work can go
+ * on from what it stored; a row that failed is run with the next number. A result is written and synced before the row
+ * counts; interruption (Ctrl-C) writes nothing of rows in flight. A journal that cannot be written (disk full) ends the
+ * run.
  *
- * {@link Limits} of cost, tokens and time hold while rows run, over what they tell on the way and what failed attempts used.
+ * {@link Limits} of cost, tokens and time hold while rows run, over what they tell on the way and what failed attempts
+ * used.
  *
- * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next run tries it again.
+ * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next
+ * run tries it again.
  *
  * **Example** (Two rows, of which one was finished before)
  *
@@ -86,7 +89,11 @@ export type Result = RowUsage & {
 export const makeFinishedResult = (fields: Json.Fields, used: RowUsage = {}): Result => ({ ...used, fields })
 
 /** A row that is done without a result, and is not run again. */
-export const makeDiscardedResult = (reason: string, fields: Json.Fields = {}, used: RowUsage = {}): Result => ({ ...used, fields, discarded: reason })
+export const makeDiscardedResult = (reason: string, fields: Json.Fields = {}, used: RowUsage = {}): Result => ({
+  ...used,
+  fields,
+  discarded: reason
+})
 
 /** Counts of a run, live and at its end. */
 export interface Progress {
@@ -128,7 +135,8 @@ export interface Summary extends Progress {
 export type Decision = "retry" | "fail" | "stop"
 
 /**
- * Limits of a run, over which nothing goes on: rows in flight are interrupted, as by Ctrl-C, and go on in the next run; the others are not begun.
+ * Limits of a run, over which nothing goes on: rows in flight are interrupted, as by Ctrl-C, and go on in the next run;
+ * the others are not begun.
  */
 export interface Limits {
   readonly costUsd?: number | undefined
@@ -170,7 +178,10 @@ export type RowEnd = "finished" | "discarded" | "failed"
 /** The failure of an attempt; interruption of the pool itself never gets here, and leaves the attempt open. */
 const toFailure = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
   if (Cause.hasInterruptsOnly(cause)) return new Cause.UnknownError(undefined, "the row was interrupted")
-  return cause.reasons.find(Cause.isFailReason)?.error ?? new Cause.UnknownError(Cause.squash(cause), describeError(Cause.squash(cause)))
+  return (
+    cause.reasons.find(Cause.isFailReason)?.error ??
+    new Cause.UnknownError(Cause.squash(cause), describeError(Cause.squash(cause)))
+  )
 }
 
 const describeError = (error: unknown): string => {
@@ -178,12 +189,18 @@ const describeError = (error: unknown): string => {
   return Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
 }
 
-/** True if two states of a row are the same. A row without a digest, as in results of earlier versions, is known by its id alone. */
+/**
+ * True if two states of a row are the same. A row without a digest, as in results of earlier versions, is known by its
+ * id alone.
+ */
 export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "digest">): boolean =>
   one.digest === undefined || other.digest === undefined || one.digest === other.digest
 
 /** Rows that have to be run: those without a result for what they are now. */
-export const selectRemaining = <Row extends RowKey>(rows: ReadonlyArray<Row>, { entries }: Journal): ReadonlyArray<Row> =>
+export const selectRemaining = <Row extends RowKey>(
+  rows: ReadonlyArray<Row>,
+  { entries }: Journal
+): ReadonlyArray<Row> =>
   rows.filter((row) => {
     const entry = entries.get(row.id)
     return entry === undefined || !isSameRow(entry, row)
@@ -196,7 +213,10 @@ const chooseAttempt = (row: RowKey, { attempts }: Journal): Attempt => {
   return last.isOpen && isSame ? { number: last.number, goesOn: true } : { number: last.number + 1, goesOn: false }
 }
 
-const groupRows = <Row>(rows: ReadonlyArray<Row>, keyOf: ((row: Row) => string | number) | undefined): ReadonlyArray<ReadonlyArray<Row>> =>
+const groupRows = <Row>(
+  rows: ReadonlyArray<Row>,
+  keyOf: ((row: Row) => string | number) | undefined
+): ReadonlyArray<ReadonlyArray<Row>> =>
   keyOf === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, keyOf).values())
 
 interface Counts {
@@ -230,16 +250,28 @@ const computeProgress = (counts: Counts, total: number, before: number, millis: 
     total,
     before,
     millis,
-    ratePerMinute: millis === 0 ? 0 : done * 60_000 / millis,
-    remainingMillis: done === 0 ? undefined : left * millis / done,
-    expectedCostUsd: costUsd === undefined || done === 0 ? undefined : costUsd * (total - before) / done
+    ratePerMinute: millis === 0 ? 0 : (done * 60_000) / millis,
+    remainingMillis: done === 0 ? undefined : (left * millis) / done,
+    expectedCostUsd: costUsd === undefined || done === 0 ? undefined : (costUsd * (total - before)) / done
   }
 }
 
 /** Runs the rows that have no result yet. */
-export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
-  { concurrency = 4, journal, limits = {}, onFailure, onProgress, onRow, retries = 2, retryDelay = "1 second", run, rows, sequentialBy, stopWhen, timeout }: Options<Row, E, R>
-): Effect.fn.Return<Summary, JournalError, R> {
+export const run = Effect.fn("RowPool.run")(function* <Row extends RowKey, E, R>({
+  concurrency = 4,
+  journal,
+  limits = {},
+  onFailure,
+  onProgress,
+  onRow,
+  retries = 2,
+  retryDelay = "1 second",
+  run,
+  rows,
+  sequentialBy,
+  stopWhen,
+  timeout
+}: Options<Row, E, R>): Effect.fn.Return<Summary, JournalError, R> {
   const began = yield* Clock.currentTimeMillis
   const todo = selectRemaining(rows, journal)
   const counts: Counts = { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0, tokens: 0, costUsd: undefined }
@@ -248,7 +280,9 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
   const turn = yield* Semaphore.make(1)
   let stopped: string | undefined
 
-  const progress = Effect.map(Clock.currentTimeMillis, (now) => computeProgress(counts, rows.length, before, now - began))
+  const progress = Effect.map(Clock.currentTimeMillis, (now) =>
+    computeProgress(counts, rows.length, before, now - began)
+  )
   const tell = onProgress === undefined ? Effect.void : turn.withPermits(1)(Effect.flatMap(progress, onProgress))
   const limit = timeout === undefined ? undefined : Duration.fromInputUnsafe(timeout)
 
@@ -259,8 +293,11 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
       return Effect.asVoid(Deferred.succeed(halted, undefined))
     })
   const describeExceededLimit = (): string | undefined => {
-    if (limits.costUsd !== undefined && (counts.costUsd ?? 0) >= limits.costUsd) return `the limit of $${limits.costUsd} is reached`
-    return limits.tokens !== undefined && counts.tokens >= limits.tokens ? `the limit of ${limits.tokens} tokens is reached` : undefined
+    if (limits.costUsd !== undefined && (counts.costUsd ?? 0) >= limits.costUsd)
+      return `the limit of $${limits.costUsd} is reached`
+    return limits.tokens !== undefined && counts.tokens >= limits.tokens
+      ? `the limit of ${limits.tokens} tokens is reached`
+      : undefined
   }
   /** Counts what was used; does nothing more when that is too much. */
   const countUsage = (used: RowUsage): Effect.Effect<void> =>
@@ -270,18 +307,26 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
       return reason === undefined ? Effect.void : halt(reason)
     })
 
-  const runAttempt = (row: Row, attempt: Attempt, told: { tokens: number; costUsd: number | undefined }): Effect.Effect<Result, E | RowTimeout, R> => {
-    const work = run(row, attempt, (used) => Effect.suspend(() => {
-      addUsage(told, used)
-      return countUsage(used)
-    }))
-    return limit === undefined ? work : Effect.timeoutOrElse(work, {
-      duration: limit,
-      orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
-    })
+  const runAttempt = (
+    row: Row,
+    attempt: Attempt,
+    told: { tokens: number; costUsd: number | undefined }
+  ): Effect.Effect<Result, E | RowTimeout, R> => {
+    const work = run(row, attempt, (used) =>
+      Effect.suspend(() => {
+        addUsage(told, used)
+        return countUsage(used)
+      })
+    )
+    return limit === undefined
+      ? work
+      : Effect.timeoutOrElse(work, {
+          duration: limit,
+          orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
+        })
   }
 
-  const storeResult = Effect.fnUntraced(function*(row: Row, { discarded, fields, ...used }: Result, told: RowUsage) {
+  const storeResult = Effect.fnUntraced(function* (row: Row, { discarded, fields, ...used }: Result, told: RowUsage) {
     yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
     const end = discarded === undefined ? "finished" : "discarded"
     counts[end]++
@@ -289,15 +334,15 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
     yield* onRow?.(row, end) ?? Effect.void
   }, Effect.uninterruptible)
 
-  const giveUp = Effect.fnUntraced(function*(row: Row, attempts: number, message: string) {
+  const giveUp = Effect.fnUntraced(function* (row: Row, attempts: number, message: string) {
     counts.failed++
     failures.push({ id: row.id, attempts, message })
     yield* onRow?.(row, "failed") ?? Effect.void
   })
 
-  const runWithRetries = Effect.fnUntraced(function*(row: Row) {
+  const runWithRetries = Effect.fnUntraced(function* (row: Row) {
     const first = chooseAttempt(row, journal)
-    for (let tried = 0;; tried++) {
+    for (let tried = 0; ; tried++) {
       const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
       yield* journal.begin(row, attempt.number)
       const told = { tokens: 0, costUsd: undefined }
@@ -308,28 +353,35 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
       yield* journal.fail(row, attempt.number, message)
       const decision = onFailure?.(error, row) ?? "retry"
       if (decision === "stop") stopped ??= message
-      if (decision !== "retry" || tried >= retries || stopped !== undefined) return yield* giveUp(row, tried + 1, message)
+      if (decision !== "retry" || tried >= retries || stopped !== undefined)
+        return yield* giveUp(row, tried + 1, message)
       counts.retried++
       yield* tell
       yield* Effect.sleep(Duration.times(Duration.fromInputUnsafe(retryDelay), 2 ** tried))
     }
   })
 
-  const runRow = Effect.fnUntraced(function*(row: Row) {
+  const runRow = Effect.fnUntraced(function* (row: Row) {
     stopped ??= describeExceededLimit() ?? (stopWhen === undefined ? undefined : stopWhen(yield* progress))
     if (stopped !== undefined) return
     counts.running++
     yield* tell
-    yield* Effect.ensuring(runWithRetries(row), Effect.sync(() => counts.running--))
+    yield* Effect.ensuring(
+      runWithRetries(row),
+      Effect.sync(() => counts.running--)
+    )
     yield* tell
   })
 
   yield* tell
   const time = limits.duration
-  const late = time === undefined ? Effect.never : Effect.andThen(Effect.sleep(time), halt(`the limit of ${Duration.toSeconds(time)} s is reached`))
-  yield* Effect.forEach(groupRows(todo, sequentialBy), (group) => Effect.forEach(group, runRow, { discard: true }), { concurrency, discard: true }).pipe(
-    Effect.raceFirst(Deferred.await(halted)),
-    Effect.raceFirst(late)
-  )
-  return { ...yield* progress, failures, stopped }
+  const late =
+    time === undefined
+      ? Effect.never
+      : Effect.andThen(Effect.sleep(time), halt(`the limit of ${Duration.toSeconds(time)} s is reached`))
+  yield* Effect.forEach(groupRows(todo, sequentialBy), (group) => Effect.forEach(group, runRow, { discard: true }), {
+    concurrency,
+    discard: true
+  }).pipe(Effect.raceFirst(Deferred.await(halted)), Effect.raceFirst(late))
+  return { ...(yield* progress), failures, stopped }
 })

@@ -3,12 +3,13 @@
  *
  * **Details**
  *
- * Fields of the contract first (`prompt_index`, `conversations`, `metadata`, `completed`, `partial`, `api_calls`, `toolsets_used`, `tool_stats`,
- * `tool_error_counts`), then `run`: the real system prompt, the prompt, every model call with its attempts, times, usage, cost and finish reason,
- * every tool call with its status and time, the exit and the error.
+ * Fields of the contract first (`prompt_index`, `conversations`, `metadata`, `completed`, `partial`, `api_calls`,
+ * `toolsets_used`, `tool_stats`, `tool_error_counts`), then `run`: the real system prompt, the prompt, every model call
+ * with its attempts, times, usage, cost and finish reason, every tool call with its status and time, the exit and the
+ * error.
  *
- * A tool call failed when its result has an `error`, says `success: false`, is empty, or begins with "error:". A command that ended with
- * another exit code than 0 is a success of the tool.
+ * A tool call failed when its result has an `error`, says `success: false`, is empty, or begins with "error:". A
+ * command that ended with another exit code than 0 is a success of the tool.
  *
  * Source: `hermes-product.md` §5.1 and §5.2.
  */
@@ -61,17 +62,23 @@ export const isFailure = (result: unknown): boolean => {
   if (text === "") return true
   if (/^error:/i.test(text)) return true
   const fields = Json.readFields(Json.parseOrKeep(text))
-  return (fields["error"] !== undefined && fields["error"] !== null && fields["error"] !== "") || fields["success"] === false
+  return (
+    (fields["error"] !== undefined && fields["error"] !== null && fields["error"] !== "") || fields["success"] === false
+  )
 }
 
-const listCalls = (run: Run): ReadonlyArray<Call> => run.steps.flatMap(({ calls }) => calls.flatMap((call) => [call, ...call.calls]))
+const listCalls = (run: Run): ReadonlyArray<Call> =>
+  run.steps.flatMap(({ calls }) => calls.flatMap((call) => [call, ...call.calls]))
 
 /** A call that the tools did not run counts as failed, whatever its text says. */
 const isFailedCall = ({ end, result }: Pick<Call, "end" | "result">): boolean =>
   end === undefined || end.status === "blocked" || end.status === "cancelled" || isFailure(result?.result ?? end.output)
 
 /** Counts of tools, one entry for every known tool. */
-export const countToolCalls = (calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>, known: ReadonlyArray<string>): Readonly<Record<string, ToolStat>> => {
+export const countToolCalls = (
+  calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>,
+  known: ReadonlyArray<string>
+): Readonly<Record<string, ToolStat>> => {
   const stats = new Map<string, ToolStat>(known.map((name) => [name, { count: 0, success: 0, failure: 0 }]))
   for (const call of calls) {
     const { count, failure, success } = stats.get(call.name) ?? { count: 0, success: 0, failure: 0 }
@@ -87,7 +94,7 @@ const toAttemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
   step: start.step,
   attempt: start.attempt,
   api_request_id: start.apiRequestId,
-  ...start.task === undefined ? {} : { task: start.task },
+  ...(start.task === undefined ? {} : { task: start.task }),
   provider: start.route.provider,
   api_mode: start.route.apiMode,
   model: end?.model ?? start.route.model,
@@ -123,16 +130,25 @@ export interface RowFields {
 }
 
 const hasThoughts = (message: Prompt.Message): boolean =>
-  message.role === "assistant" && message.content.some((part) =>
-    part.type === "reasoning" ? part.text.trim() !== "" : part.type === "text" && /<(think|REASONING_SCRATCHPAD)>\s*[^\s<]/i.test(part.text))
+  message.role === "assistant" &&
+  message.content.some((part) =>
+    part.type === "reasoning"
+      ? part.text.trim() !== ""
+      : part.type === "text" && /<(think|REASONING_SCRATCHPAD)>\s*[^\s<]/i.test(part.text)
+  )
 
 /** The trajectory without the text that is never saved. */
 const removeEphemeral = (trajectory: Trajectory | undefined, ephemeral: string | undefined): Trajectory | undefined =>
-  trajectory === undefined || ephemeral === undefined || ephemeral.trim() === "" ? trajectory : {
-    ...trajectory,
-    steps: trajectory.steps.map((step) =>
-      step.source === "system" && typeof step.message === "string" ? { ...step, message: step.message.replace(`\n\n${ephemeral.trim()}`, "") } : step)
-  }
+  trajectory === undefined || ephemeral === undefined || ephemeral.trim() === ""
+    ? trajectory
+    : {
+        ...trajectory,
+        steps: trajectory.steps.map((step) =>
+          step.source === "system" && typeof step.message === "string"
+            ? { ...step, message: step.message.replace(`\n\n${ephemeral.trim()}`, "") }
+            : step
+        )
+      }
 
 /** The row of a run: of its session, and of those that go on from it after a compaction, in order. */
 export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowFields => {
@@ -142,18 +158,28 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowF
   const attempts = runs.flatMap((run) => run.steps.flatMap((step) => step.attempts))
   const answered = attempts.filter(({ end }) => end?.status === "answered")
   const calls = runs.flatMap(listCalls)
-  const messages = newest === undefined ? [] : newest.tree.conversation(newest.sessionId).flatMap(({ message }) => message ?? [])
-  const lastAttempt = newest?.tree.roots.findLast(({ sessionId }) => sessionId === newest.sessionId)?.steps.at(-1)?.attempts.at(-1)
-  const tools = lastAttempt === undefined ? [] : newest?.tree.tools(lastAttempt) ?? []
-  const usage = runs.reduce((sum, { end }) => end === undefined ? sum : Usage.add(sum, end.usage), Usage.zero)
-  const cost = Cost.toSpent(runs.reduce((sum, { end }) => end === undefined ? sum : Cost.addCall(sum, Cost.fromSpent(end.cost)), Cost.nothing))
-  // A process that died behind the last answer left no end, and one that was stopped there an interruption: the answer is there, and whole.
+  const messages =
+    newest === undefined ? [] : newest.tree.conversation(newest.sessionId).flatMap(({ message }) => message ?? [])
+  const lastAttempt = newest?.tree.roots
+    .findLast(({ sessionId }) => sessionId === newest.sessionId)
+    ?.steps.at(-1)
+    ?.attempts.at(-1)
+  const tools = lastAttempt === undefined ? [] : (newest?.tree.tools(lastAttempt) ?? [])
+  const usage = runs.reduce((sum, { end }) => (end === undefined ? sum : Usage.add(sum, end.usage)), Usage.zero)
+  const cost = Cost.toSpent(
+    runs.reduce((sum, { end }) => (end === undefined ? sum : Cost.addCall(sum, Cost.fromSpent(end.cost))), Cost.nothing)
+  )
+  // A process that died behind the last answer left no end, and one that was stopped there an interruption: the answer
+  // is there, and whole.
   const ended = last?.end?.exit
-  const exit = ended === undefined || about.isAnswered && ended === "interrupted" ? "text_response" : ended
+  const exit = ended === undefined || (about.isAnswered && ended === "interrupted") ? "text_response" : ended
   const isCompleted = exit === "text_response"
   const stats = countToolCalls(calls, about.knownTools)
   const model = answered.at(-1)?.start.route.model ?? last?.start?.model ?? ""
-  const atif = about.withAtif && newest !== undefined ? removeEphemeral(FromRuns.buildTrajectory(newest.tree, newest.sessionId), about.ephemeral) : undefined
+  const atif =
+    about.withAtif && newest !== undefined
+      ? removeEphemeral(FromRuns.buildTrajectory(newest.tree, newest.sessionId), about.ephemeral)
+      : undefined
   return {
     hasReasoning: messages.some(hasThoughts),
     usage,
@@ -185,7 +211,7 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowF
         side_tasks: runs.flatMap((run) => run.sideTasks).map(toAttemptFields),
         tool_calls: calls.map(toCallFields)
       },
-      ...atif === undefined ? {} : { atif }
+      ...(atif === undefined ? {} : { atif })
     }
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Seeds of rows: from the seed of a run to a number for the model calls of each row, and to the draws that are made for it.
+ * Seeds of rows: from the seed of a run to a number for the model calls of each row, and to the draws that are made for
+ * it.
  *
  * **Example** (The same again for the same row)
  *
@@ -18,7 +19,8 @@ import * as ApiMode from "../../domain/ApiMode.ts"
 import * as Digest from "../../platform/Digest.ts"
 
 /** A number from 0 to 1 that depends on the texts alone. */
-export const drawUniform = (...texts: ReadonlyArray<string>): number => Number.parseInt(Digest.toHex(texts.join("\u0000"), 12), 16) / 16 ** 12
+export const drawUniform = (...texts: ReadonlyArray<string>): number =>
+  Number.parseInt(Digest.toHex(texts.join("\u0000"), 12), 16) / 16 ** 12
 
 /** Seed of a row for models: a whole number that the seed of the run and the row's id make. */
 export const computeSeed = (seed: string, rowId: string): number => Math.floor(drawUniform(seed, rowId) * 2 ** 31)
@@ -30,6 +32,10 @@ export interface AskedRoute {
   readonly apiMode: string
 }
 
-/** The line for users whose seed a model is not told; undefined where it is. `otherwise` says what the seed does then. */
+/**
+ * The line for users whose seed a model is not told; undefined where it is. `otherwise` says what the seed does then.
+ */
 export const describeIgnoredSeed = ({ apiMode, model, provider }: AskedRoute, otherwise: string): string | undefined =>
-  ApiMode.canTakeSeed(apiMode) ? undefined : `The seed is not told to ${provider}/${model}, whose protocol (${apiMode}) has none: ${otherwise}.`
+  ApiMode.canTakeSeed(apiMode)
+    ? undefined
+    : `The seed is not told to ${provider}/${model}, whose protocol (${apiMode}) has none: ${otherwise}.`

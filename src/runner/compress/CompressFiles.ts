@@ -1,10 +1,12 @@
 /**
- * Compresses files of trajectories: each line a row with `conversations`, written in its order with `compression_metrics` beside it.
+ * Compresses files of trajectories: each line a row with `conversations`, written in its order with
+ * `compression_metrics` beside it.
  *
  * **Details**
  *
- * Rows that cannot be read are told with their lines and left out. A row that took too long is dropped; one whose compression failed otherwise
- * stays as it was. `compression_metrics.json` beside the output has the sums of all files. A file appears as a whole, when it is done.
+ * Rows that cannot be read are told with their lines and left out. A row that took too long is dropped; one whose
+ * compression failed otherwise stays as it was. `compression_metrics.json` beside the output has the sums of all files.
+ * A file appears as a whole, when it is done.
  *
  * Source: `hermes-product.md` §5.4.
  */
@@ -68,16 +70,43 @@ interface Line {
 }
 
 const makeSums = (): Sums => ({
-  rows: 0, compressed: 0, unchanged: 0, overLimit: 0, dropped: 0, unreadable: 0, placeholders: 0, summaryCalls: 0, summaryErrors: 0, tokensBefore: 0, tokensAfter: 0
+  rows: 0,
+  compressed: 0,
+  unchanged: 0,
+  overLimit: 0,
+  dropped: 0,
+  unreadable: 0,
+  placeholders: 0,
+  summaryCalls: 0,
+  summaryErrors: 0,
+  tokensBefore: 0,
+  tokensAfter: 0
 })
 
-const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
+const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
+  new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
 
 /** True when a row is in the sample: its own number decides, so that the same rows are taken again. */
-const isSampled = (file: string, number: number, { samplePercent, seed }: Pick<Options<never, never>, "samplePercent" | "seed">): boolean =>
-  samplePercent === undefined || Number.parseInt(Digest.toHex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8 * 100 < samplePercent
+const isSampled = (
+  file: string,
+  number: number,
+  { samplePercent, seed }: Pick<Options<never, never>, "samplePercent" | "seed">
+): boolean =>
+  samplePercent === undefined ||
+  (Number.parseInt(Digest.toHex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8) * 100 < samplePercent
 
-const addMetrics = (sums: Sums, { compressed_tokens: after, is_placeholder: isPlaceholder, original_tokens: before, still_over_limit: isOver, summary_calls: calls, summary_errors: errors, was_compressed: was }: TrajectoryCompressor.Metrics): void => {
+const addMetrics = (
+  sums: Sums,
+  {
+    compressed_tokens: after,
+    is_placeholder: isPlaceholder,
+    original_tokens: before,
+    still_over_limit: isOver,
+    summary_calls: calls,
+    summary_errors: errors,
+    was_compressed: was
+  }: TrajectoryCompressor.Metrics
+): void => {
   sums[was ? "compressed" : "unchanged"]++
   if (isOver) sums.overLimit++
   if (isPlaceholder) sums.placeholders++
@@ -87,7 +116,8 @@ const addMetrics = (sums: Sums, { compressed_tokens: after, is_placeholder: isPl
   sums.tokensAfter += after
 }
 
-const computeRatio = (part: number, whole: number): number => whole === 0 ? 1 : Math.round(part / whole * 10_000) / 10_000
+const computeRatio = (part: number, whole: number): number =>
+  whole === 0 ? 1 : Math.round((part / whole) * 10_000) / 10_000
 
 /** `compression_metrics.json`. */
 export const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
@@ -111,29 +141,40 @@ export const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens
 })
 
 /** Files to read, and the file or directory to write. */
-export const resolveFiles = Effect.fnUntraced(function*({ input, output: wanted }: Pick<Options<never, never>, "input" | "output">) {
+export const resolveFiles = Effect.fnUntraced(function* ({
+  input,
+  output: wanted
+}: Pick<Options<never, never>, "input" | "output">) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const isFolder = (yield* Effect.mapError(fs.stat(input), toReadError(input))).type === "Directory"
   const found = isFolder ? yield* Effect.mapError(fs.readDirectory(input), toReadError(input)) : []
   // A batch run has the rows of its parts once more in the merged file.
   const isRun = found.includes(BatchFiles.names.manifest) && found.includes(BatchFiles.names.trajectories)
-  const files = isFolder ? found.filter((name) => isRun ? name === BatchFiles.names.trajectories : name.endsWith(".jsonl")).toSorted().map((name) => paths.join(input, name)) : [input]
+  const files = isFolder
+    ? found
+        .filter((name) => (isRun ? name === BatchFiles.names.trajectories : name.endsWith(".jsonl")))
+        .toSorted()
+        .map((name) => paths.join(input, name))
+    : [input]
   if (files.length === 0) return yield* new BatchError({ message: `${input} has no .jsonl file`, isInput: true })
-  const output = wanted ?? (isFolder ? `${input.replace(/[/\\]+$/, "")}-compressed` : input.replace(/(\.jsonl)?$/, "-compressed.jsonl"))
-  if (paths.resolve(output) === paths.resolve(input)) return yield* new BatchError({ message: `--output ${output} is the input: name another file`, isInput: true })
+  const output =
+    wanted ??
+    (isFolder ? `${input.replace(/[/\\]+$/, "")}-compressed` : input.replace(/(\.jsonl)?$/, "-compressed.jsonl"))
+  if (paths.resolve(output) === paths.resolve(input))
+    return yield* new BatchError({ message: `--output ${output} is the input: name another file`, isInput: true })
   return { files, isFolder, output }
 })
 
 /** Compresses a file or a directory. */
-export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Options<E, R>) {
+export const run = Effect.fn("CompressFiles.run")(function* <E, R>(options: Options<E, R>) {
   const { concurrency, onProblem, onProgress, summarise, timeout } = options
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { files, isFolder, output } = yield* resolveFiles(options)
   const sums = makeSums()
 
-  const readLines = Effect.fnUntraced(function*(file: string) {
+  const readLines = Effect.fnUntraced(function* (file: string) {
     const text = yield* Effect.mapError(fs.readFileString(file), toReadError(file))
     const lines: Array<Line> = []
     for (const [index, line] of text.split("\n").entries()) {
@@ -153,7 +194,10 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
     if (summarise === undefined) {
       const range = TrajectoryCompressor.planRange(turns, options)
       const before = TrajectoryCompressor.estimateTokens(turns)
-      const removed = range === undefined ? 0 : TrajectoryCompressor.estimateTokens(turns.slice(range.from, range.to)) - options.summaryTokens
+      const removed =
+        range === undefined
+          ? 0
+          : TrajectoryCompressor.estimateTokens(turns.slice(range.from, range.to)) - options.summaryTokens
       sums.rows++
       sums[range === undefined ? "unchanged" : "compressed"]++
       sums.tokensBefore += before
@@ -163,10 +207,15 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
     }
     return TrajectoryCompressor.compress(turns, options, summarise).pipe(
       // Whatever failed, the trajectory is still there.
-      Effect.catchDefect((defect) => Effect.as(onProblem(`${file} line ${number}: not compressed: ${String(defect)}`), TrajectoryCompressor.keepUnchanged(turns, options))),
+      Effect.catchDefect((defect) =>
+        Effect.as(
+          onProblem(`${file} line ${number}: not compressed: ${String(defect)}`),
+          TrajectoryCompressor.keepUnchanged(turns, options)
+        )
+      ),
       Effect.timeoutOption(timeout),
       Effect.flatMap((result) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           sums.rows++
           yield* onProgress(sums.rows)
           if (Option.isNone(result)) {
@@ -175,14 +224,20 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
             return undefined
           }
           addMetrics(sums, result.value.metrics)
-          if (result.value.problem !== undefined) yield* onProblem(`${file} line ${number}: no summary could be made: ${result.value.problem}`)
+          if (result.value.problem !== undefined)
+            yield* onProblem(`${file} line ${number}: no summary could be made: ${result.value.problem}`)
           return `${JSON.stringify({ ...fields, conversations: result.value.turns, compression_metrics: result.value.metrics })}\n`
-        }))
+        })
+      )
     )
   }
 
   const outputs: Array<string> = []
-  if (isFolder && summarise !== undefined) yield* Effect.mapError(fs.makeDirectory(output, { recursive: true }), (error) => new BatchError({ message: `${output} cannot be written: ${describeReason(error)}`, isInput: true }))
+  if (isFolder && summarise !== undefined)
+    yield* Effect.mapError(
+      fs.makeDirectory(output, { recursive: true }),
+      (error) => new BatchError({ message: `${output} cannot be written: ${describeReason(error)}`, isInput: true })
+    )
   for (const file of files) {
     const lines = yield* readLines(file)
     const results = Stream.fromIterable(lines).pipe(
@@ -196,7 +251,10 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
       outputs.push(path)
     }
   }
-  const metrics = summarise === undefined ? undefined : paths.join(isFolder ? output : paths.dirname(output), "compression_metrics.json")
+  const metrics =
+    summarise === undefined
+      ? undefined
+      : paths.join(isFolder ? output : paths.dirname(output), "compression_metrics.json")
   if (metrics !== undefined) yield* BatchFiles.replaceJson(metrics, toMetrics(sums, options))
   return { sums, outputs, metrics } satisfies Report as Report
 })

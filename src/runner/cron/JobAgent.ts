@@ -1,5 +1,6 @@
 /**
- * The port through which a job reaches an agent: one that is there, or one that is made for the job's provider and model.
+ * The port through which a job reaches an agent: one that is there, or one that is made for the job's provider and
+ * model.
  *
  * **Example** (The agent of the application does the jobs)
  *
@@ -34,8 +35,8 @@ export interface ToolOptions {
 }
 
 /**
- * Selects the tools of a scheduled run: its own toolsets or those of the configuration, without what needs a user, and without
- * the tool that makes jobs.
+ * Selects the tools of a scheduled run: its own toolsets or those of the configuration, without what needs a user, and
+ * without the tool that makes jobs.
  */
 export const selectTools = (
   job: Pick<Job, "toolsets">,
@@ -51,8 +52,10 @@ export const selectTools = (
       foreign
     })
     const unknowns = unknown.map(({ name }) => `"${name}"`).join(", ")
-    if (names.length === 0) return Effect.fail(new JobBlocked({ message: `the toolset ${unknowns} is unknown: \`hermes tools\` lists them` }))
-    const told = unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and left out`)
+    if (names.length === 0)
+      return Effect.fail(new JobBlocked({ message: `the toolset ${unknowns} is unknown: \`hermes tools\` lists them` }))
+    const told =
+      unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and left out`)
     return Effect.as(told, selection)
   })
 
@@ -79,13 +82,17 @@ export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effec
 export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
   Layer.effect(
     JobAgent,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const agent = yield* Agent
       const registry = yield* ToolRegistry
       return {
         open: (job) =>
-          Effect.map(selectTools(job, registry, options), (tools): Ask => ({ prompt, source }) =>
-            agent.run({ prompt, source, platform: source, cwd: job.workdir, tools }))
+          Effect.map(
+            selectTools(job, registry, options),
+            (tools): Ask =>
+              ({ prompt, source }) =>
+                agent.run({ prompt, source, platform: source, cwd: job.workdir, tools })
+          )
       }
     })
   )

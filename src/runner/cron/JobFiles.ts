@@ -49,13 +49,18 @@ interface Record {
 const toOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
 
 /** The real path of a script, which has to lie below the directory of scripts. */
-export const findScript = Effect.fnUntraced(function*({ scripts }: Places, name: string) {
+export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const missing = new JobBlocked({ message: `script "${name}" not found below ${scripts}: put it there, or change the job` })
+  const missing = new JobBlocked({
+    message: `script "${name}" not found below ${scripts}: put it there, or change the job`
+  })
   const root = yield* Effect.mapError(fs.realPath(scripts), () => missing)
   const path = yield* Effect.mapError(fs.realPath(paths.join(scripts, name)), () => missing)
-  const isFile = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "File" })
+  const isFile = yield* Effect.match(fs.stat(path), {
+    onFailure: () => false,
+    onSuccess: ({ type }) => type === "File"
+  })
   if (!path.startsWith(`${root}${paths.sep}`)) {
     return yield* new JobBlocked({ message: `the script "${name}" lies outside of ${scripts}: move it there` })
   }
@@ -63,44 +68,57 @@ export const findScript = Effect.fnUntraced(function*({ scripts }: Places, name:
 })
 
 /** Looks whether a job can work in its directory. */
-export const checkWorkdir = Effect.fnUntraced(function*(path: string) {
+export const checkWorkdir = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const isThere = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
-  if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} does not exist: create it, or change the job` })
+  const isThere = yield* Effect.match(fs.stat(path), {
+    onFailure: () => false,
+    onSuccess: ({ type }) => type === "Directory"
+  })
+  if (!isThere)
+    return yield* new JobBlocked({
+      message: `the working directory ${path} does not exist: create it, or change the job`
+    })
 })
 
-const toStoreError = (path: string) => (cause: PlatformError): CronStoreError =>
-  new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
+const toStoreError =
+  (path: string) =>
+  (cause: PlatformError): CronStoreError =>
+    new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
 
 /** Writes what a run gave, and returns the path. */
-export const writeOutput = Effect.fnUntraced(function*({ cron }: Places, { began, body, facts, jobId }: Record) {
+export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { began, body, facts, jobId }: Record) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const directory = paths.join(cron, "output", jobId)
   const path = paths.join(directory, `${JobSchedule.toIso(began).replaceAll(":", "-")}.md`)
   const head = facts.map(([name, value]) => `- ${name}: ${toOneLine(value)}`).join("\n")
-  yield* Effect.gen(function*() {
+  yield* Effect.gen(function* () {
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(path, Redaction.redactText(`${head}${divider}${body}\n`), { mode: 0o600 })
-    const old = (yield* fs.readDirectory(directory)).filter((name) => name.endsWith(".md")).toSorted().slice(0, -keptOutputs)
+    const old = (yield* fs.readDirectory(directory))
+      .filter((name) => name.endsWith(".md"))
+      .toSorted()
+      .slice(0, -keptOutputs)
     yield* Effect.forEach(old, (name) => fs.remove(paths.join(directory, name), { force: true }), { discard: true })
   }).pipe(Effect.mapError(toStoreError(path)))
   return path
 })
 
 /** Notes that somebody looked for due jobs. */
-export const recordLook = Effect.fnUntraced(function*({ cron }: Places, now: number) {
+export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const path = paths.join(cron, "ticker.json")
-  yield* fs.makeDirectory(cron, { recursive: true, mode: 0o700 }).pipe(
-    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.toIso(now) })}\n`, { mode: 0o600 })),
-    Effect.mapError(toStoreError(path))
-  )
+  yield* fs
+    .makeDirectory(cron, { recursive: true, mode: 0o700 })
+    .pipe(
+      Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.toIso(now) })}\n`, { mode: 0o600 })),
+      Effect.mapError(toStoreError(path))
+    )
 })
 
 /** Time of the last look; undefined when there was none. */
-export const readLastLook = Effect.fnUntraced(function*({ cron }: Places) {
+export const readLastLook = Effect.fnUntraced(function* ({ cron }: Places) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(paths.join(cron, "ticker.json")))
@@ -116,4 +134,5 @@ export const readBody = (path: string): Effect.Effect<string | undefined, never,
     Effect.match(fs.readFileString(path), {
       onFailure: () => undefined,
       onSuccess: (text) => text.slice(Math.max(0, text.indexOf(divider) + divider.length)).trimEnd()
-    }))
+    })
+  )

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * First what the job needs is looked at (its directory, script, skills, and the configuration of its model); what is wrong
- * there is told once and costs no model call. Then its script runs. A job without an agent ends here, with what the script
- * printed. Any other asks the agent, in a session of its own, where nobody can approve anything and no job can be made.
+ * First what the job needs is looked at (its directory, script, skills, and the configuration of its model); what is
+ * wrong there is told once and costs no model call. Then its script runs. A job without an agent ends here, with what
+ * the script printed. Any other asks the agent, in a session of its own, where nobody can approve anything and no job
+ * can be made.
  *
  * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
  * shown. A script that prints nothing is silent.
@@ -61,7 +62,12 @@ const closing = /<(\/?)(skill|script-output|job-output)\b/gi
 const renderMaterial = ({ name, tag, text }: Material): string => {
   const shown = tag === "skill" ? text : TextCut.cutMiddle(text, materialChars)
   const warning = tag === "skill" ? undefined : Injection.findForeignWarning(text)
-  const lines = [`<${tag} name="${name.replaceAll("\"", "'")}">`, ...warning === undefined ? [] : [warning], shown.replaceAll(closing, "‹$1$2"), `</${tag}>`]
+  const lines = [
+    `<${tag} name="${name.replaceAll('"', "'")}">`,
+    ...(warning === undefined ? [] : [warning]),
+    shown.replaceAll(closing, "‹$1$2"),
+    `</${tag}>`
+  ]
   return lines.join("\n")
 }
 
@@ -69,17 +75,24 @@ const lateAfter = 5 * 60_000
 
 const renderHeading = ({ name, schedule }: Job, meant: number, now: number): string => {
   const at = JobSchedule.formatTime(meant, schedule.timezone)
-  const late = now - meant > lateAfter ? ` It is ${JobSchedule.formatTime(now, schedule.timezone)} now, so it runs late.` : ""
-  return `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
+  const late =
+    now - meant > lateAfter ? ` It is ${JobSchedule.formatTime(now, schedule.timezone)} now, so it runs late.` : ""
+  return (
+    `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
     "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
     `${silentMarker} and nothing else.]`
+  )
 }
 
 /**
- * Builds the prompt of a job. Output of a script and of other jobs is material: it stands in tags of its own, and is marked where
- * it looks like instructions.
+ * Builds the prompt of a job. Output of a script and of other jobs is material: it stands in tags of its own, and is
+ * marked where it looks like instructions.
  */
-const buildPrompt = (job: Job, materials: ReadonlyArray<Material>, { meant, now }: { readonly meant: number; readonly now: number }): string => {
+const buildPrompt = (
+  job: Job,
+  materials: ReadonlyArray<Material>,
+  { meant, now }: { readonly meant: number; readonly now: number }
+): string => {
   const own = job.prompt.trim() === "" ? "Follow the material above." : job.prompt
   return [renderHeading(job, meant, now), ...materials.map(renderMaterial), own].join("\n\n")
 }
@@ -116,9 +129,10 @@ export interface DeliveredResult {
 }
 
 /** Delivery of results besides their files; none by default. */
-export const Delivery = Context.Reference<(shown: DeliveredResult) => Effect.Effect<void>>("hermes-effect/runner/Delivery", {
-  defaultValue: () => () => Effect.void
-})
+export const Delivery = Context.Reference<(shown: DeliveredResult) => Effect.Effect<void>>(
+  "hermes-effect/runner/Delivery",
+  { defaultValue: () => () => Effect.void }
+)
 
 interface Answer {
   readonly text: string
@@ -132,14 +146,18 @@ interface Answer {
 const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
   Effect.forEach(job.skills, (name) =>
     skills === undefined
-      ? Effect.fail(new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` }))
+      ? Effect.fail(
+          new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` })
+        )
       : Effect.mapBoth(skills.view(name), {
-        onFailure: ({ message }) => new JobBlocked({ message: `${message}; correct it, or take it from the job by \`hermes cron edit\`` }),
-        onSuccess: ({ text }) => ({ tag: "skill", name, text })
-      }))
+          onFailure: ({ message }) =>
+            new JobBlocked({ message: `${message}; correct it, or take it from the job by \`hermes cron edit\`` }),
+          onSuccess: ({ text }) => ({ tag: "skill", name, text })
+        })
+  )
 
 /** Needs of a job, checked before anything is begun. */
-const prepareJob = Effect.fnUntraced(function*(job: Job, settings: Settings) {
+const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   const problem = findInjection("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
   if (job.workdir !== undefined) yield* JobFiles.checkWorkdir(job.workdir)
@@ -150,7 +168,7 @@ const prepareJob = Effect.fnUntraced(function*(job: Job, settings: Settings) {
 })
 
 /** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */
-const readOtherOutputs = Effect.fnUntraced(function*(job: Job) {
+const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
   if (job.context_from.length === 0) return []
   const { jobs } = yield* (yield* CronJobs).list
   const found = yield* Effect.forEach(job.context_from, (id) => {
@@ -159,28 +177,34 @@ const readOtherOutputs = Effect.fnUntraced(function*(job: Job) {
     return other === undefined || path === undefined || path === null
       ? Effect.succeed([])
       : Effect.map(JobFiles.readBody(path), (text): ReadonlyArray<Material> =>
-        text === undefined ? [] : [{ tag: "job-output", name: other.name, text }])
+          text === undefined ? [] : [{ tag: "job-output", name: other.name, text }]
+        )
   })
   return found.flat()
 })
 
-const performJob = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settings) {
+const performJob = Effect.fnUntraced(function* ({ job, meant }: Claim, settings: Settings) {
   const needs = yield* prepareJob(job, settings)
-  const printed = needs.script === undefined ? undefined : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
+  const printed =
+    needs.script === undefined
+      ? undefined
+      : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
   if (needs.ask === undefined) {
     const text = printed ?? ""
     return { text, isSilent: text === "" || isSilent(text) } satisfies Answer as Answer
   }
   const materials: ReadonlyArray<Material> = [
     ...needs.skills,
-    ...printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }],
-    ...yield* readOtherOutputs(job)
+    ...(printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }]),
+    ...(yield* readOtherOutputs(job))
   ]
   const now = yield* Clock.currentTimeMillis
-  const result = yield* needs.ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" }).pipe(
-    Effect.provideService(InteractiveMode, makeUnattended("scheduled job", settings.approvals)),
-    Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
-  )
+  const result = yield* needs
+    .ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" })
+    .pipe(
+      Effect.provideService(InteractiveMode, makeUnattended("scheduled job", settings.approvals)),
+      Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
+    )
   const text = result.text.trim()
   const answer: Answer = { text, isSilent: isSilent(text), sessionId: result.sessionId }
   if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
@@ -208,27 +232,36 @@ const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Re
 }
 
 /** Text for the file and the screen: the answer, and why it is none or only a part of one. */
-const renderBody = ({ error, text }: Result): string => [...error === undefined ? [] : [`Failed: ${error}`], ...text === "" ? [] : [text]].join("\n\n")
+const renderBody = ({ error, text }: Result): string =>
+  [...(error === undefined ? [] : [`Failed: ${error}`]), ...(text === "" ? [] : [text])].join("\n\n")
 
-const finishRun = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
+const finishRun = Effect.fnUntraced(function* (
+  claim: Claim,
+  settings: Settings,
+  began: number,
+  exit: Exit.Exit<Answer, unknown>
+) {
   const { job } = claim
   const jobs = yield* CronJobs
   const result = toResult(exit, settings)
   const body = renderBody(result)
   // A run that was not begun leaves no file: it would leave one at each tick.
-  const output = result.status === "blocked" ? undefined : yield* JobFiles.writeOutput(settings.places, {
-    jobId: job.id,
-    began,
-    facts: [
-      ["job", `${job.name} (${job.id})`],
-      ["meant for", JobSchedule.formatTime(claim.meant, job.schedule.timezone)],
-      ["began", JobSchedule.toIso(began)],
-      ["ended", JobSchedule.toIso(yield* Clock.currentTimeMillis)],
-      ["status", result.status],
-      ...result.sessionId === undefined ? [] : [["session", result.sessionId] as const]
-    ],
-    body
-  }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), undefined)))
+  const output =
+    result.status === "blocked"
+      ? undefined
+      : yield* JobFiles.writeOutput(settings.places, {
+          jobId: job.id,
+          began,
+          facts: [
+            ["job", `${job.name} (${job.id})`],
+            ["meant for", JobSchedule.formatTime(claim.meant, job.schedule.timezone)],
+            ["began", JobSchedule.toIso(began)],
+            ["ended", JobSchedule.toIso(yield* Clock.currentTimeMillis)],
+            ["status", result.status],
+            ...(result.sessionId === undefined ? [] : [["session", result.sessionId] as const])
+          ],
+          body
+        }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), undefined)))
   const settled = yield* jobs.settle(claim, { ...result, output })
   const isFailure = result.error !== undefined
   const isShown = result.status !== "silent" && settled._tag === "Settled" && settled.isNews
@@ -244,12 +277,12 @@ export interface JobOutcome {
 }
 
 /** Runs a claimed job once. Whatever happens, the job is given back; interrupted, it is a failed run. */
-export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings) {
+export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis
   // A file that cannot be written at the moment is tried again before the lease is over.
   const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
-  const renewing = Effect.gen(function*() {
+  const renewing = Effect.gen(function* () {
     do yield* Effect.sleep(Duration.minutes(1))
     while (yield* renewed)
     return yield* Effect.interrupt
@@ -260,5 +293,9 @@ export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings)
   })
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.exit(restore(Effect.raceFirst(bounded, renewing))), (exit) =>
-      Effect.tap(finishRun(claim, settings, began, exit), () => Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void)))
+      Effect.tap(finishRun(claim, settings, began, exit), () =>
+        Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void
+      )
+    )
+  )
 })

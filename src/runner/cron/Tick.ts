@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of them. A
- * long run never keeps others waiting, unless the number of runs at once is limited.
+ * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of
+ * them. A long run never keeps others waiting, unless the number of runs at once is limited.
  *
  * **Example** (Running what is due)
  *
@@ -50,14 +50,14 @@ export interface Settings extends JobRun.Settings {
 }
 
 /** A job that is due, taken and run; undefined when somebody else was faster. */
-const runDueJob = Effect.fnUntraced(function*(id: string, settings: Settings) {
+const runDueJob = Effect.fnUntraced(function* (id: string, settings: Settings) {
   const jobs = yield* CronJobs
   const claim = yield* jobs.claim(id)
   return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
 })
 
 /** Runs what is due now, and says how each ended. */
-export const runOnce = Effect.fnUntraced(function*(settings: Settings) {
+export const runOnce = Effect.fnUntraced(function* (settings: Settings) {
   const jobs = yield* CronJobs
   const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => runDueJob(id, settings), {
     concurrency: settings.maxParallel ?? "unbounded"
@@ -66,17 +66,17 @@ export const runOnce = Effect.fnUntraced(function*(settings: Settings) {
 })
 
 /** A job by name, now. */
-export const runNow = Effect.fnUntraced(function*(reference: string, settings: Settings) {
+export const runNow = Effect.fnUntraced(function* (reference: string, settings: Settings) {
   const jobs = yield* CronJobs
   return yield* JobRun.run(yield* jobs.take(reference), settings)
 })
 
 /** Looks every minute, without end; `looked` is told each time. What runs is interrupted with it. */
-export const runForever = Effect.fnUntraced(function*(settings: Settings, looked: Effect.Effect<void>) {
+export const runForever = Effect.fnUntraced(function* (settings: Settings, looked: Effect.Effect<void>) {
   const jobs = yield* CronJobs
   const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
   const running = yield* FiberMap.make<string>()
-  const look = Effect.gen(function*() {
+  const look = Effect.gen(function* () {
     for (const { id } of yield* jobs.due) {
       const run = Effect.catch(runDueJob(id, settings), ({ message }) => Effect.logError(message))
       // One that waits for its turn is still due, and is not begun twice.

@@ -1,15 +1,16 @@
 /**
- * Results of an evaluation as numbers: pass rate and pass@k with intervals, scores of each scorer, agreement of judges, cost, tokens and
- * latency; and the comparison of two configurations on the rows that both answered. Pure.
+ * Results of an evaluation as numbers: pass rate and pass@k with intervals, scores of each scorer, agreement of judges,
+ * cost, tokens and latency; and the comparison of two configurations on the rows that both answered. Pure.
  *
  * **Details**
  *
- * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An attempt that failed or
- * was not begun has no result; {@link addMissing} adds it as one that did not pass, so that no rate is over the successes alone. Intervals are Wilson's
- * where every row counts 0 or 1 (one attempt each), else a bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An
+ * attempt that failed or was not begun has no result; {@link addMissing} adds it as one that did not pass, so that no
+ * rate is over the successes alone. Intervals are Wilson's where every row counts 0 or 1 (one attempt each), else a
+ * bootstrap over rows. pass@k counts rows with at least `k` attempts.
  *
- * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a paired bootstrap of
- * the differences of their rates.
+ * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a
+ * paired bootstrap of the differences of their rates.
  *
  * **Example** (The report and the page of stored attempts)
  *
@@ -89,7 +90,8 @@ export interface Comparison {
   readonly worse: ReadonlyArray<string>
 }
 
-const toNumber = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
+const toNumber = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 /** The attempt of a line of results; undefined where it is none. */
 export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
@@ -101,11 +103,19 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
     item,
     run,
     passed: fields["passed"] === true,
-    scores: new Map(Object.entries(Json.readFields(fields["scores"])).map(([name, value]) => {
-      const { detail, passed, score } = Json.readFields(value)
-      return [name, { passed: passed === true, score: toNumber(score) ?? 0, detail: Json.readString(detail) ?? "" }]
-    })),
-    opinions: Json.readItems(fields["opinions"]).map(Json.readFields).map(({ judge, passed, reason }) => ({ judge: Json.readWord(judge), passed: passed === true, reason: Json.readString(reason) ?? "" })),
+    scores: new Map(
+      Object.entries(Json.readFields(fields["scores"])).map(([name, value]) => {
+        const { detail, passed, score } = Json.readFields(value)
+        return [name, { passed: passed === true, score: toNumber(score) ?? 0, detail: Json.readString(detail) ?? "" }]
+      })
+    ),
+    opinions: Json.readItems(fields["opinions"])
+      .map(Json.readFields)
+      .map(({ judge, passed, reason }) => ({
+        judge: Json.readWord(judge),
+        passed: passed === true,
+        reason: Json.readString(reason) ?? ""
+      })),
     label: typeof fields["label"] === "boolean" ? fields["label"] : undefined,
     prompt: Json.readString(fields["prompt"]) ?? "",
     answer: Json.readString(fields["answer"]) ?? "",
@@ -144,7 +154,10 @@ const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
   }
 }
 
-/** Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where that is known. */
+/**
+ * Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where
+ * that is known.
+ */
 export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
   ids: ReadonlyArray<string>,
@@ -155,9 +168,11 @@ export const addMissing = (
 }
 
 /** Attempts by their rows. */
-const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> => Map.groupBy(attempts, ({ item }) => item)
+const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> =>
+  Map.groupBy(attempts, ({ item }) => item)
 
-const computeRate = (attempts: ReadonlyArray<AttemptResult>): number => EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
+const computeRate = (attempts: ReadonlyArray<AttemptResult>): number =>
+  EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
 /** Sum of what is known; undefined where nothing is. */
 const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
@@ -166,12 +181,24 @@ const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined
 }
 
 const computePassAtK = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: number) => {
-  const values = items.flatMap((attempts) => EvalStatistics.passAtK(attempts.length, attempts.filter(({ passed }) => passed).length, k) ?? [])
-  return values.length === 0 ? [] : [{ k, items: values.length, value: EvalStatistics.mean(values), interval: EvalStatistics.estimateInterval(values) }]
+  const values = items.flatMap(
+    (attempts) => EvalStatistics.passAtK(attempts.length, attempts.filter(({ passed }) => passed).length, k) ?? []
+  )
+  return values.length === 0
+    ? []
+    : [
+        {
+          k,
+          items: values.length,
+          value: EvalStatistics.mean(values),
+          interval: EvalStatistics.estimateInterval(values)
+        }
+      ]
 }
 
 /** Powers of two up to the number of attempts, where nothing else is asked for. */
-export const listUsualK = (runs: number): ReadonlyArray<number> => Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
+export const listUsualK = (runs: number): ReadonlyArray<number> =>
+  Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
 
 /** The report of a configuration. */
 export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
@@ -182,7 +209,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
   const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
   return {
     name,
-    models: Array.from(new Set(attempts.flatMap(({ exit, model }) => exit === noResult ? [] : [model]))),
+    models: Array.from(new Set(attempts.flatMap(({ exit, model }) => (exit === noResult ? [] : [model])))),
     items: items.length,
     attempts: attempts.length,
     passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.estimateInterval(rates) },
@@ -198,17 +225,21 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
       }
     }),
     agreements: JudgeScorer.computeAgreements(attempts.filter(({ opinions }) => opinions.length > 0)),
-    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult).length,
+    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult)
+      .length,
     withoutResult: attempts.filter(({ exit }) => exit === noResult).length,
     inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
     outputTokens: attempts.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
     costUsd: sumKnown(attempts.map(({ costUsd }) => costUsd)),
     judgeCostUsd: sumKnown(attempts.map(({ judgeCostUsd }) => judgeCostUsd)),
-    latency: seconds.length === 0 ? undefined : {
-      mean: EvalStatistics.mean(seconds),
-      p50: EvalStatistics.quantile(seconds, 0.5) ?? 0,
-      p95: EvalStatistics.quantile(seconds, 0.95) ?? 0
-    }
+    latency:
+      seconds.length === 0
+        ? undefined
+        : {
+            mean: EvalStatistics.mean(seconds),
+            p50: EvalStatistics.quantile(seconds, 0.5) ?? 0,
+            p95: EvalStatistics.quantile(seconds, 0.95) ?? 0
+          }
   }
 }
 
@@ -221,20 +252,28 @@ export const compare = (
   const common = Array.from(a.keys()).filter((item) => b.has(item))
   const pairs = common.map((item) => {
     const [before, after] = [a.get(item) ?? [], b.get(item) ?? []]
-    return { item, isSingle: before.length === 1 && after.length === 1, difference: computeRate(after) - computeRate(before) }
+    return {
+      item,
+      isSingle: before.length === 1 && after.length === 1,
+      difference: computeRate(after) - computeRate(before)
+    }
   })
   const difference = EvalStatistics.bootstrapDifferences(pairs.map((pair) => pair.difference))
   const better = pairs.filter((pair) => pair.difference > 0).map(({ item }) => item)
   const worse = pairs.filter((pair) => pair.difference < 0).map(({ item }) => item)
-  const selectCommon = (attempts: ReadonlyArray<AttemptResult>) => attempts.filter(({ item }) => a.has(item) && b.has(item))
+  const selectCommon = (attempts: ReadonlyArray<AttemptResult>) =>
+    attempts.filter(({ item }) => a.has(item) && b.has(item))
   return {
     first: make(first.name, selectCommon(first.attempts)),
     second: make(second.name, selectCommon(second.attempts)),
     commonItems: common.length,
     difference,
-    test: difference === undefined ? undefined : pairs.every(({ isSingle }) => isSingle)
-      ? { method: "mcnemar", p: EvalStatistics.testMcNemar(worse.length, better.length) }
-      : { method: "paired_bootstrap", p: difference.p },
+    test:
+      difference === undefined
+        ? undefined
+        : pairs.every(({ isSingle }) => isSingle)
+          ? { method: "mcnemar", p: EvalStatistics.testMcNemar(worse.length, better.length) }
+          : { method: "paired_bootstrap", p: difference.p },
     better,
     worse
   }
@@ -251,8 +290,17 @@ export const toWire = (report: Report) => ({
   pass_rate: report.passRate.value,
   pass_rate_interval: report.passRate.interval ?? null,
   pass_at_k: report.passAtK.map(({ interval, items, k, value }) => ({ k, value, interval: interval ?? null, items })),
-  scorers: report.scorers.map(({ meanScore, name, passRate }) => ({ name, pass_rate: passRate, mean_score: meanScore })),
-  agreement: report.agreements.map(({ between, items, kappa, share }) => ({ between, items, share, kappa: kappa ?? null })),
+  scorers: report.scorers.map(({ meanScore, name, passRate }) => ({
+    name,
+    pass_rate: passRate,
+    mean_score: meanScore
+  })),
+  agreement: report.agreements.map(({ between, items, kappa, share }) => ({
+    between,
+    items,
+    share,
+    kappa: kappa ?? null
+  })),
   input_tokens: report.inputTokens,
   output_tokens: report.outputTokens,
   cost_usd: report.costUsd ?? null,

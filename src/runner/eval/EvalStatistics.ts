@@ -1,15 +1,16 @@
 /**
- * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure, and the same for the same numbers:
- * resampling begins from a fixed seed.
+ * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure, and the same for the
+ * same numbers: resampling begins from a fixed seed.
  *
  * **Details**
  *
  * - {@link passAtK} is the unbiased estimator: of `n` runs of which `c` passed, `1 − C(n−c, k) / C(n, k)`.
- * - {@link computeWilsonInterval} is the score interval of a share; it holds for single runs of rows that do not depend on each other.
- * - {@link bootstrap} is the percentile interval over rows, for everything else: runs of one row are no independent rows. {@link estimateInterval}
- *   takes the one that fits.
- * - {@link testMcNemar} is the exact test on rows of which two configurations passed different ones; {@link bootstrapDifferences} is for
- *   rows with several runs.
+ * - {@link computeWilsonInterval} is the score interval of a share; it holds for single runs of rows that do not depend
+ *   on each other.
+ * - {@link bootstrap} is the percentile interval over rows, for everything else: runs of one row are no independent
+ *   rows. {@link estimateInterval} takes the one that fits.
+ * - {@link testMcNemar} is the exact test on rows of which two configurations passed different ones;
+ *   {@link bootstrapDifferences} is for rows with several runs.
  * - {@link computeKappa} is Cohen's: the agreement of two judges beyond the one that their habits alone would give.
  *
  * **Example** (Three of five runs passed)
@@ -47,7 +48,8 @@ export const passAtK = (runs: number, passed: number, k: number): number | undef
 }
 
 /** Arithmetic mean; 0 of nothing. */
-export const mean = (values: ReadonlyArray<number>): number => values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+export const mean = (values: ReadonlyArray<number>): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
 /** Value below which a share of the values lies, interpolated between neighbours; undefined of nothing. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number | undefined => {
@@ -62,14 +64,14 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number |
 export const computeWilsonInterval = (passed: number, total: number): Interval | undefined => {
   if (total === 0) return undefined
   const share = passed / total
-  const scale = 1 + z * z / total
-  const centre = (share + z * z / (2 * total)) / scale
-  const half = z * Math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / scale
+  const scale = 1 + (z * z) / total
+  const centre = (share + (z * z) / (2 * total)) / scale
+  const half = (z * Math.sqrt((share * (1 - share)) / total + (z * z) / (4 * total * total))) / scale
   return { low: clamp(centre - half), high: clamp(centre + half), method: "wilson" }
 }
 
 /** Numbers between 0 and 1, the same for the same seed (mulberry32). */
-const makeRandom = (seed: number): () => number => {
+const makeRandom = (seed: number): (() => number) => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -100,7 +102,9 @@ export const bootstrap = (values: ReadonlyArray<number>): Interval | undefined =
 
 /** Interval of the mean over rows: Wilson's where every row is 0 or 1, else a bootstrap; undefined of nothing. */
 export const estimateInterval = (values: ReadonlyArray<number>): Interval | undefined =>
-  values.every((value) => value === 0 || value === 1) ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length) : bootstrap(values)
+  values.every((value) => value === 0 || value === 1)
+    ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length)
+    : bootstrap(values)
 
 /** Logarithm of a binomial coefficient. */
 const logChoose = (n: number, k: number): number => {
@@ -126,13 +130,28 @@ export interface PairedDifference {
   readonly p: number
 }
 
-/** Mean of the differences of rows, its interval, and the chance of one as large without a difference; undefined of nothing. */
+/**
+ * Mean of the differences of rows, its interval, and the chance of one as large without a difference; undefined of
+ * nothing.
+ */
 export const bootstrapDifferences = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
   const interval = bootstrap(differences)
   if (interval === undefined) return undefined
   const means = resampleMeans(differences)
-  const computeTailShare = (test: (value: number) => boolean): number => (means.filter(test).length + 1) / (means.length + 1)
-  return { mean: mean(differences), interval, p: Math.min(1, 2 * Math.min(computeTailShare((value) => value <= 0), computeTailShare((value) => value >= 0))) }
+  const computeTailShare = (test: (value: number) => boolean): number =>
+    (means.filter(test).length + 1) / (means.length + 1)
+  return {
+    mean: mean(differences),
+    interval,
+    p: Math.min(
+      1,
+      2 *
+        Math.min(
+          computeTailShare((value) => value <= 0),
+          computeTailShare((value) => value >= 0)
+        )
+    )
+  }
 }
 
 /** Agreement of two judges on the same items. */

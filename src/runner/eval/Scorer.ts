@@ -12,8 +12,8 @@
  * | `command` | makes the command behind the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` where it starts |
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
- * A row may have several references: one of them is enough. A number is read from the last line that has one, behind `####` where that
- * stands; separators of thousands and units are left out.
+ * A row may have several references: one of them is enough. A number is read from the last line that has one, behind
+ * `####` where that stands; separators of thousands and units are left out.
  *
  * **Example** (A number in a sentence)
  *
@@ -31,7 +31,7 @@ import { findNearest } from "../../domain/Similarity.ts"
 /** Kinds of scorers. */
 export const kinds = ["exact", "contains", "regex", "number", "command", "judge"] as const
 /** See {@link kinds}. */
-export type Kind = typeof kinds[number]
+export type Kind = (typeof kinds)[number]
 
 /** A scorer. `option` is the text behind the colon. */
 export interface Spec {
@@ -64,7 +64,7 @@ export interface Verdict {
 export const makeVerdict = (passed: boolean, detail = ""): Verdict => ({ passed, score: passed ? 1 : 0, detail })
 
 /** Name of a scorer, as it was given. */
-export const formatName = ({ kind, option }: Spec): string => option === undefined ? kind : `${kind}:${option}`
+export const formatName = ({ kind, option }: Spec): string => (option === undefined ? kind : `${kind}:${option}`)
 
 const isKind = (name: string): name is Kind => kinds.some((kind) => kind === name)
 
@@ -81,11 +81,17 @@ const compilePattern = (source: string): RegExp | undefined => {
 const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   switch (kind) {
     case "exact":
-      return option === undefined || option === "loose" ? undefined : `exact:${option} is unknown: exact:loose ignores case, punctuation and articles`
+      return option === undefined || option === "loose"
+        ? undefined
+        : `exact:${option} is unknown: exact:loose ignores case, punctuation and articles`
     case "regex":
-      return option !== undefined && compilePattern(option) === undefined ? `regex:${option} is no regular expression` : undefined
+      return option !== undefined && compilePattern(option) === undefined
+        ? `regex:${option} is no regular expression`
+        : undefined
     case "number":
-      return option !== undefined && !(Number(option) >= 0) ? `number:${option} is no tolerance: write one such as number:0.01` : undefined
+      return option !== undefined && !(Number(option) >= 0)
+        ? `number:${option} is no tolerance: write one such as number:0.01`
+        : undefined
     case "command":
       return option === undefined ? "command needs a command line: --scorer 'command:python3 check.py'" : undefined
     default:
@@ -99,7 +105,9 @@ export const parse = (text: string): Result.Result<Spec, string> => {
   const kind = (colon === -1 ? text : text.slice(0, colon)).trim()
   if (!isKind(kind)) {
     const meant = findNearest(kind, kinds)
-    return Result.fail(`unknown scorer "${kind}": ${meant === undefined ? `there are ${kinds.join(", ")}` : `did you mean "${meant}"?`}`)
+    return Result.fail(
+      `unknown scorer "${kind}": ${meant === undefined ? `there are ${kinds.join(", ")}` : `did you mean "${meant}"?`}`
+    )
   }
   const spec: Spec = { kind, option: colon === -1 ? undefined : text.slice(colon + 1) }
   const problem = findOptionProblem(spec)
@@ -110,20 +118,35 @@ const referenceFields = ["reference", "references", "expected", "expected_output
 
 /** References of a row: a text, a number or a list of them, in a field of this name or of a usual one. */
 export const readReference = (fields: Json.Fields, field?: string): Reference => {
-  const value = field === undefined ? referenceFields.map((name) => fields[name]).find((value) => value !== undefined) : fields[field]
+  const value =
+    field === undefined
+      ? referenceFields.map((name) => fields[name]).find((value) => value !== undefined)
+      : fields[field]
   const list = Array.isArray(value) ? value : [value]
   return {
-    references: list.flatMap((one) => typeof one === "string" || typeof one === "number" || typeof one === "boolean" ? [String(one)] : []),
+    references: list.flatMap((one) =>
+      typeof one === "string" || typeof one === "number" || typeof one === "boolean" ? [String(one)] : []
+    ),
     pattern: Json.readString(fields["pattern"])
   }
 }
 
 /** True where a scorer cannot be used without a reference that the row does not have. */
 export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
-  references.length === 0 && (kind === "exact" || kind === "contains" || kind === "number" || kind === "regex" && option === undefined && pattern === undefined)
+  references.length === 0 &&
+  (kind === "exact" ||
+    kind === "contains" ||
+    kind === "number" ||
+    (kind === "regex" && option === undefined && pattern === undefined))
 
 const normaliseLoosely = (text: string): string =>
-  text.normalize("NFKC").toLowerCase().replaceAll(/[\p{P}\p{S}]/gu, " ").replaceAll(/\b(?:a|an|the)\b/g, " ").replaceAll(/\s+/g, " ").trim()
+  text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll(/[\p{P}\p{S}]/gu, " ")
+    .replaceAll(/\b(?:a|an|the)\b/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim()
 
 const numberPattern = /[-+]?(?:\d{1,3}(?:[,_\u00a0\u202f ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+/g
 
@@ -143,11 +166,14 @@ const compareNumbers = (answer: string, references: ReadonlyArray<string>, optio
   const value = readLastNumber(answer)
   if (value === undefined) return makeVerdict(false, "the answer has no number")
   const wanted = references.flatMap((reference) => readLastNumber(reference) ?? [])
-  return makeVerdict(wanted.some((one) => isNear(value, one, option)), `read ${value}`)
+  return makeVerdict(
+    wanted.some((one) => isNear(value, one, option)),
+    `read ${value}`
+  )
 }
 
 const comparePatterns = (answer: string, { pattern, references }: Reference, option: string | undefined): Verdict => {
-  const sources = option === undefined ? pattern === undefined ? references : [pattern] : [option]
+  const sources = option === undefined ? (pattern === undefined ? references : [pattern]) : [option]
   const patterns = sources.map((source) => ({ source, pattern: compilePattern(source) }))
   const broken = patterns.find((one) => one.pattern === undefined)
   if (broken !== undefined) return makeVerdict(false, `${broken.source} is no regular expression`)
@@ -163,7 +189,11 @@ export const compare = ({ kind, option }: Comparison, answer: string, reference:
       return makeVerdict(references.some((one) => form(one) === form(answer)))
     }
     case "contains":
-      return makeVerdict(references.some((one) => answer.normalize("NFC").toLowerCase().includes(one.normalize("NFC").trim().toLowerCase())))
+      return makeVerdict(
+        references.some((one) =>
+          answer.normalize("NFC").toLowerCase().includes(one.normalize("NFC").trim().toLowerCase())
+        )
+      )
     case "number":
       return compareNumbers(answer, references, option)
     case "regex":

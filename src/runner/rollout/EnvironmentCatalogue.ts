@@ -32,7 +32,14 @@ import * as Json from "../../domain/Json.ts"
 import { findNearest } from "../../domain/Similarity.ts"
 import * as PluginModules from "../../platform/PluginModules.ts"
 import * as Dataset from "../batch/Dataset.ts"
-import { type AnyItem, EnvironmentError, make, type Reward, type RolloutEnvironment, type RolloutTools } from "./RolloutEnvironment.ts"
+import {
+  type AnyItem,
+  EnvironmentError,
+  make,
+  type Reward,
+  type RolloutEnvironment,
+  type RolloutTools
+} from "./RolloutEnvironment.ts"
 
 /** A bundled environment, as it is listed. */
 export interface ListedEnvironment {
@@ -43,7 +50,7 @@ export interface ListedEnvironment {
 /** Gives items one after another, again and again from the first; `times` rounds at most. */
 const cycleItems = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
   let next = 0
-  return Effect.sync(() => next >= items.length * times ? undefined : items[next++ % items.length])
+  return Effect.sync(() => (next >= items.length * times ? undefined : items[next++ % items.length]))
 }
 
 interface Sum extends AnyItem {
@@ -53,7 +60,11 @@ interface Sum extends AnyItem {
 
 /** Sums that are the same in every run. */
 const makeSums = (count: number, from: number): ReadonlyArray<Sum> =>
-  Array.from({ length: count }, (_, index) => ({ id: `sum-${from + index}`, a: 17 * (from + index) % 90 + 10, b: 31 * (from + index) % 90 + 10 }))
+  Array.from({ length: count }, (_, index) => ({
+    id: `sum-${from + index}`,
+    a: ((17 * (from + index)) % 90) + 10,
+    b: ((31 * (from + index)) % 90) + 10
+  }))
 
 const findLastNumber = (text: string): string | undefined => text.match(/-?\d+/gu)?.at(-1)
 
@@ -92,7 +103,8 @@ const makeFiles = (): RolloutEnvironment<FileTask> =>
     toolsets: ["file"],
     nextItem: cycleItems(fileTasks, 1_000),
     evaluation: Effect.succeed(fileTasks.slice(0, 2)),
-    formatPrompt: ({ content, path }) => `Create the file ${path} in the working directory. Its text is exactly: ${content}`,
+    formatPrompt: ({ content, path }) =>
+      `Create the file ${path} in the working directory. Its text is exactly: ${content}`,
     computeReward: ({ content, path }, _, tools) =>
       Effect.map(tools.readFile(path), ({ isFailure, output }) => {
         const exists = isFailure ? 0 : 1
@@ -104,7 +116,9 @@ const makeFiles = (): RolloutEnvironment<FileTask> =>
 const bundled: ReadonlyArray<() => RolloutEnvironment<Sum> | RolloutEnvironment<FileTask>> = [makeArithmetic, makeFiles]
 
 /** Bundled environments. */
-export const list: ReadonlyArray<ListedEnvironment> = bundled.map((one) => one()).map(({ description, name }) => ({ name, description }))
+export const list: ReadonlyArray<ListedEnvironment> = bundled
+  .map((one) => one())
+  .map(({ description, name }) => ({ name, description }))
 
 /** A row of a dataset. */
 interface Row extends AnyItem {
@@ -115,7 +129,11 @@ interface Row extends AnyItem {
 const bytesOfPattern = 2_000
 
 /** Reward of a row: what it names first counts. */
-const computeRowReward = (fields: Json.Fields, text: string, tools: RolloutTools): Effect.Effect<Reward, EnvironmentError> => {
+const computeRowReward = (
+  fields: Json.Fields,
+  text: string,
+  tools: RolloutTools
+): Effect.Effect<Reward, EnvironmentError> => {
   const { answer, check, pattern } = fields
   const given = Json.readWord(answer)
   if (given !== "") return Effect.succeed(text.trim() === given.trim() ? 1 : 0)
@@ -123,7 +141,8 @@ const computeRowReward = (fields: Json.Fields, text: string, tools: RolloutTools
   return Effect.flatMap(tools.terminal(Json.readWord(check), { timeoutSeconds: 600 }), ({ error, exitCode }) =>
     exitCode === -1
       ? Effect.fail(new EnvironmentError({ message: `the check did not run: ${error ?? "no reason"}` }))
-      : Effect.succeed(exitCode === 0 ? 1 : 0))
+      : Effect.succeed(exitCode === 0 ? 1 : 0)
+  )
 }
 
 /** Reason why a row has no reward; undefined where it has one. */
@@ -138,7 +157,9 @@ const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): st
       return "its pattern is no regular expression"
     }
   }
-  return typeof check === "string" && check.trim() !== "" ? undefined : "it has no answer, pattern or check, so that nothing says what an answer is worth"
+  return typeof check === "string" && check.trim() !== ""
+    ? undefined
+    : "it has no answer, pattern or check, so that nothing says what an answer is worth"
 }
 
 /** An environment of the rows of a dataset, and what of it cannot be used. */
@@ -147,16 +168,22 @@ export interface FromDataset {
   readonly problems: ReadonlyArray<string>
 }
 
-const fromDataset = Effect.fnUntraced(function*(path: string): Effect.fn.Return<FromDataset, EnvironmentError, FileSystem.FileSystem | Path.Path> {
+const fromDataset = Effect.fnUntraced(function* (
+  path: string
+): Effect.fn.Return<FromDataset, EnvironmentError, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
-  const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["prompt"] }), ({ message }) => new EnvironmentError({ message }))
+  const { problems, rows } = yield* Effect.mapError(
+    Dataset.read(path, { required: ["prompt"] }),
+    ({ message }) => new EnvironmentError({ message })
+  )
   const wrong = rows.flatMap((row) => {
     const problem = findRowProblem(row)
     return problem === undefined ? [] : [`${row.file}: line ${row.line}: ${problem}`]
   })
   const usable = rows.filter((row) => findRowProblem(row) === undefined)
   const [first] = wrong
-  if (usable.length === 0) return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
+  if (usable.length === 0)
+    return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
   // Tools are offered for checks alone.
   const hasCheck = usable.some(({ fields }) => typeof fields["check"] === "string")
   const environment = make<Row>({
@@ -167,37 +194,61 @@ const fromDataset = Effect.fnUntraced(function*(path: string): Effect.fn.Return<
     formatPrompt: ({ prompt }) => prompt,
     computeReward: ({ fields }, { text }, tools) => computeRowReward(fields, text, tools)
   })
-  return { environment, problems: [...problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : `: line ${line}`}: ${message}`), ...wrong] }
+  return {
+    environment,
+    problems: [
+      ...problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : `: line ${line}`}: ${message}`),
+      ...wrong
+    ]
+  }
 })
 
 const isEnvironment = (value: unknown): value is RolloutEnvironment =>
-  Predicate.isObject(value) && ["name", "nextItem", "formatPrompt", "computeReward", "prepare", "evaluation"].every((member) => member in value)
+  Predicate.isObject(value) &&
+  ["name", "nextItem", "formatPrompt", "computeReward", "prepare", "evaluation"].every((member) => member in value)
 
 const isModule = (path: string): boolean => /\.(?:ts|mts|js|mjs)$/u.test(path)
 
 /** An export of a module, from a folder that is trusted. */
-const fromModule = Effect.fnUntraced(function*(reference: string): Effect.fn.Return<RolloutEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
+const fromModule = Effect.fnUntraced(function* (
+  reference: string
+): Effect.fn.Return<
+  RolloutEnvironment,
+  EnvironmentError,
+  FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope
+> {
   const [named = "", name = "default"] = reference.split("#", 2)
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust
-  const path = yield* Effect.mapError(fs.realPath(paths.resolve(named)), () => new EnvironmentError({ message: `${named}: there is no such file` }))
+  const path = yield* Effect.mapError(
+    fs.realPath(paths.resolve(named)),
+    () => new EnvironmentError({ message: `${named}: there is no such file` })
+  )
   const folder = paths.dirname(path)
   if (!(yield* Effect.orElseSucceed(trust.isTrusted(folder), () => false))) {
     const project = yield* Effect.orElseSucceed(trust.projectOf(folder), () => folder)
-    return yield* new EnvironmentError({ message: `${path} is in a folder that is not trusted. Look at it, then run \`${renderRemedy(project)}\`.` })
+    return yield* new EnvironmentError({
+      message: `${path} is in a folder that is not trusted. Look at it, then run \`${renderRemedy(project)}\`.`
+    })
   }
   yield* PluginModules.share(folder)
-  const exports = yield* Effect.mapError(PluginModules.importModule(path, 0), (error) =>
-    new EnvironmentError({ message: `${path} cannot be loaded: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}` }))
+  const exports = yield* Effect.mapError(
+    PluginModules.importModule(path, 0),
+    (error) =>
+      new EnvironmentError({
+        message: `${path} cannot be loaded: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`
+      })
+  )
   const found = Json.readFields(exports)
   const exported = found[name] ?? (name === "default" ? Object.values(found).find(isEnvironment) : undefined)
   if (isEnvironment(exported)) return exported
   const meant = findNearest(name, Object.keys(found))
   return yield* new EnvironmentError({
-    message: exported === undefined
-      ? `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`
-      : `${path}: ${name} is no environment: make it with RolloutEnvironment.make`
+    message:
+      exported === undefined
+        ? `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+        : `${path}: ${name} is no environment: make it with RolloutEnvironment.make`
   })
 })
 
@@ -210,7 +261,7 @@ export interface FoundEnvironment {
 }
 
 /** Finds the environment of a reference. */
-export const find = Effect.fn("EnvironmentCatalogue.find")(function*(
+export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
   reference: string
 ): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
   const own = bundled.map((one) => one()).find(({ name }) => name === reference)
@@ -223,8 +274,14 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function*(
     // As above.
     return { environment: environment as unknown as RolloutEnvironment, problems }
   }
-  if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference)) return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
-  const meant = Option.fromUndefinedOr(findNearest(reference, list.map(({ name }) => name)))
+  if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference))
+    return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
+  const meant = Option.fromUndefinedOr(
+    findNearest(
+      reference,
+      list.map(({ name }) => name)
+    )
+  )
   return yield* new EnvironmentError({
     message: `There is no environment "${reference}": ${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
   })

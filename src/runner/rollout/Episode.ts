@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A **node** is one sequence of tokens that grew by appending alone: the prompt of each call begins with the tokens of all before,
- * as they were sampled. A call whose messages do not go on from the node's, or whose prompt was tokenised in another way, begins the
- * next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are kept as the provider returned them and
- * nothing is tokenised here.
+ * A **node** is one sequence of tokens that grew by appending alone: the prompt of each call begins with the tokens of
+ * all before, as they were sampled. A call whose messages do not go on from the node's, or whose prompt was tokenised
+ * in another way, begins the next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are
+ * kept as the provider returned them and nothing is tokenised here.
  *
  * **Example** (A request that goes on from an episode)
  *
@@ -153,14 +153,18 @@ const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
   const isNew = entry.node !== undefined || before === undefined
   const known = isNew ? [] : before.tokens
   return {
-    cause: isNew ? entry.node ?? "begin" : before.cause,
+    cause: isNew ? (entry.node ?? "begin") : before.cause,
     answers: isNew ? [entry] : [...before.answers, entry],
     messages: [...(isNew ? [] : before.messages), ...entry.messages, entry.answer],
-    tokens: known === undefined || entry.prompt === undefined || entry.tokens === undefined ? undefined : [...known, ...entry.prompt, ...entry.tokens]
+    tokens:
+      known === undefined || entry.prompt === undefined || entry.tokens === undefined
+        ? undefined
+        : [...known, ...entry.prompt, ...entry.tokens]
   }
 }
 
-const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> => new Set(Array.from(open).filter((one) => one !== call))
+const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> =>
+  new Set(Array.from(open).filter((one) => one !== call))
 
 /** The episode after an entry; undefined before the entry that begins it. */
 export const apply = (episode: Episode | undefined, entry: Entry): Episode | undefined => {
@@ -195,7 +199,12 @@ const normaliseContent = (content: unknown): string => {
   if (content === undefined || content === null) return ""
   const [only, ...more] = Json.readItems(content)
   const part = Json.readFields(only)
-  const text = more.length === 0 && part["type"] === "text" ? Json.readWord(part["text"]) : typeof content === "string" ? content : JSON.stringify(content)
+  const text =
+    more.length === 0 && part["type"] === "text"
+      ? Json.readWord(part["text"])
+      : typeof content === "string"
+        ? content
+        : JSON.stringify(content)
   return text.includes("<think>") ? text.replace(thinking, "").trim() : text.trim()
 }
 
@@ -204,33 +213,48 @@ const sortFields = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map(sortFields)
     : Json.isFields(value)
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([name, one]) => [name, sortFields(one)]))
-    : value
+      ? Object.fromEntries(
+          Object.entries(value)
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .map(([name, one]) => [name, sortFields(one)])
+        )
+      : value
 
-const normaliseArguments = (value: unknown): string => JSON.stringify(sortFields(typeof value === "string" ? Json.parseOrKeep(value) : value ?? {}))
+const normaliseArguments = (value: unknown): string =>
+  JSON.stringify(sortFields(typeof value === "string" ? Json.parseOrKeep(value) : (value ?? {})))
 
 const normaliseCalls = (message: Json.Fields): string =>
-  JSON.stringify(Json.readItems(message["tool_calls"]).map((one) => {
-    const call = Json.readFields(one)
-    const { arguments: args, name } = Json.readFields(call["function"])
-    return [call["id"], name, normaliseArguments(args)]
-  }))
-
-/** Tests if two messages say the same, whatever the client made of empty content, of reasoning and of spaces in arguments. */
-export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
-  one["role"] === other["role"] && normaliseContent(one["content"]) === normaliseContent(other["content"]) &&
-  one["tool_call_id"] === other["tool_call_id"] && normaliseCalls(one) === normaliseCalls(other)
+  JSON.stringify(
+    Json.readItems(message["tool_calls"]).map((one) => {
+      const call = Json.readFields(one)
+      const { arguments: args, name } = Json.readFields(call["function"])
+      return [call["id"], name, normaliseArguments(args)]
+    })
+  )
 
 /**
- * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or the first message
- * that is another one than the episode's.
+ * Tests if two messages say the same, whatever the client made of empty content, of reasoning and of spaces in
+ * arguments.
+ */
+export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
+  one["role"] === other["role"] &&
+  normaliseContent(one["content"]) === normaliseContent(other["content"]) &&
+  one["tool_call_id"] === other["tool_call_id"] &&
+  normaliseCalls(one) === normaliseCalls(other)
+
+/**
+ * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or
+ * the first message that is another one than the episode's.
  */
 export type MessagePlace =
   | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
   | { readonly differsAt: number }
 
 /** Finds what of a request is new. The first request of an episode is new as a whole. */
-export const locateMessages = ({ nodes }: Pick<Episode, "nodes">, messages: ReadonlyArray<Json.Fields>): MessagePlace => {
+export const locateMessages = (
+  { nodes }: Pick<Episode, "nodes">,
+  messages: ReadonlyArray<Json.Fields>
+): MessagePlace => {
   const known = nodes.at(-1)?.messages ?? []
   const differsAt = known.findIndex((message, index) => {
     const given = messages[index]
@@ -245,7 +269,10 @@ export const locateMessages = ({ nodes }: Pick<Episode, "nodes">, messages: Read
 export const startsWith = (list: ReadonlyArray<number>, start: ReadonlyArray<number>): boolean =>
   list.length >= start.length && start.every((one, index) => list[index] === one)
 
-/** The tokens of a prompt as its answer keeps them, and the node that they begin where they do not go on from the last one. */
+/**
+ * The tokens of a prompt as its answer keeps them, and the node that they begin where they do not go on from the last
+ * one.
+ */
 export const splitPrompt = (
   node: Node | undefined,
   prompt: ReadonlyArray<number> | undefined
@@ -253,5 +280,7 @@ export const splitPrompt = (
   if (node === undefined) return { prompt, node: "begin" }
   if (prompt === undefined) return { prompt, node: undefined }
   if (node.tokens === undefined) return { prompt, node: "tokens_missing" }
-  return startsWith(prompt, node.tokens) ? { prompt: prompt.slice(node.tokens.length), node: undefined } : { prompt, node: "retokenised" }
+  return startsWith(prompt, node.tokens)
+    ? { prompt: prompt.slice(node.tokens.length), node: undefined }
+    : { prompt, node: "retokenised" }
 }

@@ -1,12 +1,13 @@
 /**
- * Episodes as trainers take them: tokens, masks, log probabilities, scores and messages of equal length, or the reason why an
- * episode cannot train a model.
+ * Episodes as trainers take them: tokens, masks, log probabilities, scores and messages of equal length, or the reason
+ * why an episode cannot train a model.
  *
  * **Details**
  *
- * `masks` has −100 on every token of a prompt or a tool result and the token's id on what was sampled; `inference_logprobs` has 1
- * where the mask has −100. Of an episode with several nodes the last one is exported. An episode whose provider returned no token ids
- * can be evaluated or used for supervised fine-tuning, and is refused here: tokens are never made up.
+ * `masks` has −100 on every token of a prompt or a tool result and the token's id on what was sampled;
+ * `inference_logprobs` has 1 where the mask has −100. Of an episode with several nodes the last one is exported. An
+ * episode whose provider returned no token ids can be evaluated or used for supervised fine-tuning, and is refused
+ * here: tokens are never made up.
  *
  * **Example** (Advantages in a group)
  *
@@ -41,14 +42,19 @@ export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefi
 }
 
 /** For each token of a node a value: `given` for what was sampled, one by one, and `other` for the rest. */
-const expandOverTokens = ({ answers }: Node, other: number, given: (answer: AnswerEntry) => ReadonlyArray<number>): ReadonlyArray<number> =>
-  answers.flatMap((answer) => [...(answer.prompt ?? []).map(() => other), ...given(answer)])
+const expandOverTokens = (
+  { answers }: Node,
+  other: number,
+  given: (answer: AnswerEntry) => ReadonlyArray<number>
+): ReadonlyArray<number> => answers.flatMap((answer) => [...(answer.prompt ?? []).map(() => other), ...given(answer)])
 
 /** Lists of an episode whose length is another one than that of its tokens. */
 const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
   (["masks", "inference_logprobs", "advantages", "ref_logprobs"] as const).flatMap((name) => {
     const list = episode[name]
-    return list === undefined || list.length === episode.tokens.length ? [] : [`${name} has ${list.length} values for ${episode.tokens.length} tokens`]
+    return list === undefined || list.length === episode.tokens.length
+      ? []
+      : [`${name} has ${list.length} values for ${episode.tokens.length} tokens`]
   })
 
 /** Problems of an episode that was exported, by us or by others; none when it is sound. */
@@ -64,7 +70,12 @@ export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
 }
 
 const refuseExport = (id: string, why: string): Result.Result<never, RolloutRefused> =>
-  Result.fail(new RolloutRefused({ reason: "not_trainable", message: `The rollout ${id} cannot be exported for training: ${why}.` }))
+  Result.fail(
+    new RolloutRefused({
+      reason: "not_trainable",
+      message: `The rollout ${id} cannot be exported for training: ${why}.`
+    })
+  )
 
 /** An episode as trainers take it. */
 export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, RolloutRefused> => {
@@ -83,8 +94,12 @@ export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, 
     masks: expandOverTokens(node, masked, ({ tokens }) => tokens ?? []),
     score: finished.reward,
     messages: node.messages,
-    ...(hasLogprobs ? { inference_logprobs: expandOverTokens(node, maskedLogprob, ({ logprobs }) => logprobs ?? []) } : {}),
-    ...(advantage === undefined ? {} : { advantages: expandOverTokens(node, 0, ({ tokens }) => (tokens ?? []).map(() => advantage)) }),
+    ...(hasLogprobs
+      ? { inference_logprobs: expandOverTokens(node, maskedLogprob, ({ logprobs }) => logprobs ?? []) }
+      : {}),
+    ...(advantage === undefined
+      ? {}
+      : { advantages: expandOverTokens(node, 0, ({ tokens }) => (tokens ?? []).map(() => advantage)) }),
     ...(reference === undefined ? {} : { ref_logprobs: reference }),
     generation_params: last?.sampling ?? {},
     overrides: {
@@ -115,7 +130,10 @@ export interface ScoredGroup {
 }
 
 /** Values that all members have; undefined where one lacks them. */
-const collectShared = <A>(members: ReadonlyArray<ScoredEpisode>, of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined): ReadonlyArray<ReadonlyArray<A>> | undefined => {
+const collectShared = <A>(
+  members: ReadonlyArray<ScoredEpisode>,
+  of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined
+): ReadonlyArray<ReadonlyArray<A>> | undefined => {
   const values = members.flatMap((member) => {
     const value = of(member)
     return value === undefined ? [] : [value]
@@ -147,19 +165,27 @@ export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
 export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length)
   const deviation = Math.sqrt(rewards.reduce((sum, one) => sum + (one - mean) ** 2, 0) / Math.max(1, rewards.length))
-  return rewards.map((reward) => deviation < 1e-8 ? 0 : (reward - mean) / deviation)
+  return rewards.map((reward) => (deviation < 1e-8 ? 0 : (reward - mean) / deviation))
 }
 
-/** Episodes with their advantages in their groups; of groups with one scored member, and where one is known, they stay as they are. */
+/**
+ * Episodes with their advantages in their groups; of groups with one scored member, and where one is known, they stay
+ * as they are.
+ */
 export const addAdvantages = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
   const groups = new Map<string, Array<Episode>>()
   for (const episode of episodes) {
-    if (episode.finished?.reward !== undefined) groups.set(episode.group_id, [...groups.get(episode.group_id) ?? [], episode])
+    if (episode.finished?.reward !== undefined)
+      groups.set(episode.group_id, [...(groups.get(episode.group_id) ?? []), episode])
   }
-  const known = new Map(Array.from(groups.values()).filter(({ length }) => length > 1).flatMap((members) => {
-    const values = computeAdvantages(members.map(({ finished }) => finished?.reward ?? 0))
-    return members.map(({ rollout_id: id }, index) => [id, values[index]] as const)
-  }))
+  const known = new Map(
+    Array.from(groups.values())
+      .filter(({ length }) => length > 1)
+      .flatMap((members) => {
+        const values = computeAdvantages(members.map(({ finished }) => finished?.reward ?? 0))
+        return members.map(({ rollout_id: id }, index) => [id, values[index]] as const)
+      })
+  )
   return episodes.map((episode) => ({ ...episode, advantage: episode.advantage ?? known.get(episode.rollout_id) }))
 }
 

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A line is written in one piece. Entries that hold what cannot be had again (the beginning, answers, scores) are on the disk before the
- * call goes on. A line that was cut by a crash or a full disk is left out when the file is read, and the next entry begins a line of its
- * own; everything before it stays.
+ * A line is written in one piece. Entries that hold what cannot be had again (the beginning, answers, scores) are on
+ * the disk before the call goes on. A line that was cut by a crash or a full disk is left out when the file is read,
+ * and the next entry begins a line of its own; everything before it stays.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -44,12 +44,27 @@ const isId = Schema.is(RolloutId)
 const isDurable = ({ type }: Episode.Entry): boolean => type !== "call" && type !== "failed"
 
 const makeUnknownRolloutError = (id: string): RolloutRefused =>
-  new RolloutRefused({ reason: "unknown_rollout", message: `There is no rollout ${JSON.stringify(id)}. Open it with POST /v1/rollouts, or list them with \`hermes rl list\`.` })
+  new RolloutRefused({
+    reason: "unknown_rollout",
+    message: `There is no rollout ${JSON.stringify(id)}. Open it with POST /v1/rollouts, or list them with \`hermes rl list\`.`
+  })
 
 const makeTakenRolloutError = (id: string): RolloutRefused =>
-  new RolloutRefused({ reason: "rollout_exists", message: `The rollout ${id} exists already. Take another rollout_id, or leave it out.` })
+  new RolloutRefused({
+    reason: "rollout_exists",
+    message: `The rollout ${id} exists already. Take another rollout_id, or leave it out.`
+  })
 
-const known = new Set<string>(["rollout", "call", "answer", "failed", "interrupted", "finished", "advantage", "reference"])
+const known = new Set<string>([
+  "rollout",
+  "call",
+  "answer",
+  "failed",
+  "interrupted",
+  "finished",
+  "advantage",
+  "reference"
+])
 
 /** The entry of a line; none for a line that was cut or is of a newer version. */
 const parseEntry = (line: string): ReadonlyArray<Episode.Entry> => {
@@ -69,52 +84,83 @@ export const parse = (text: string): Episode.Episode | undefined => {
   return episode
 }
 
-const make = Effect.fnUntraced(function*(directory: string): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
+const make = Effect.fnUntraced(function* (
+  directory: string
+): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   /** Files whose last line was cut. */
   const torn = new Set<string>()
   const encoder = new TextEncoder()
   const makePath = (id: string): string => paths.join(directory, `${id}${ending}`)
-  const toStoreFailure = (id: string) => (error: PlatformError): RolloutRefused =>
-    new RolloutRefused({ reason: "store_failed", message: `The episode ${id} cannot be kept in ${directory}: ${describeReason(error)}. Make room or correct the directory; nothing that was kept is lost.` })
+  const toStoreFailure =
+    (id: string) =>
+    (error: PlatformError): RolloutRefused =>
+      new RolloutRefused({
+        reason: "store_failed",
+        message: `The episode ${id} cannot be kept in ${directory}: ${describeReason(error)}. Make room or correct the directory; nothing that was kept is lost.`
+      })
 
   const writeEntry = (id: string, entry: Episode.Entry, flag: "a" | "ax") =>
-    Effect.scoped(Effect.gen(function*() {
-      const file = yield* fs.open(makePath(id), { flag, mode: 0o600 })
-      const cut = torn.has(id) ? "\n" : ""
-      yield* file.writeAll(encoder.encode(`${cut}${JSON.stringify(entry)}\n`)).pipe(Effect.onError(() => Effect.sync(() => torn.add(id))))
-      torn.delete(id)
-      if (isDurable(entry)) yield* file.sync
-    }))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const file = yield* fs.open(makePath(id), { flag, mode: 0o600 })
+        const cut = torn.has(id) ? "\n" : ""
+        yield* file
+          .writeAll(encoder.encode(`${cut}${JSON.stringify(entry)}\n`))
+          .pipe(Effect.onError(() => Effect.sync(() => torn.add(id))))
+        torn.delete(id)
+        if (isDurable(entry)) yield* file.sync
+      })
+    )
 
-  const read: Service["read"] = Effect.fnUntraced(function*(id) {
+  const read: Service["read"] = Effect.fnUntraced(function* (id) {
     // Ids come from clients: one that is no file name would lead out of the directory.
     if (!isId(id)) return yield* makeUnknownRolloutError(id)
     const text = yield* Effect.catch(fs.readFileString(makePath(id)), (error) =>
-      error.reason._tag === "NotFound" ? makeUnknownRolloutError(id) : toStoreFailure(id)(error))
+      error.reason._tag === "NotFound" ? makeUnknownRolloutError(id) : toStoreFailure(id)(error)
+    )
     if (text !== "" && !text.endsWith("\n")) torn.add(id)
     return parse(text) ?? (yield* makeUnknownRolloutError(id))
   })
 
   return {
     create: (entry) =>
-      Effect.mapError(Effect.andThen(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), writeEntry(entry.rollout_id, entry, "ax")), (error) =>
-        error.reason._tag === "AlreadyExists" ? makeTakenRolloutError(entry.rollout_id) : toStoreFailure(entry.rollout_id)(error)),
-    append: (id, entry) => isId(id) ? Effect.mapError(writeEntry(id, entry, "a"), toStoreFailure(id)) : Effect.fail(makeUnknownRolloutError(id)),
+      Effect.mapError(
+        Effect.andThen(
+          fs.makeDirectory(directory, { recursive: true, mode: 0o700 }),
+          writeEntry(entry.rollout_id, entry, "ax")
+        ),
+        (error) =>
+          error.reason._tag === "AlreadyExists"
+            ? makeTakenRolloutError(entry.rollout_id)
+            : toStoreFailure(entry.rollout_id)(error)
+      ),
+    append: (id, entry) =>
+      isId(id)
+        ? Effect.mapError(writeEntry(id, entry, "a"), toStoreFailure(id))
+        : Effect.fail(makeUnknownRolloutError(id)),
     read,
-    ids: Effect.catch(fs.readDirectory(directory), (error) => error.reason._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(error)).pipe(
+    ids: Effect.catch(fs.readDirectory(directory), (error) =>
+      error.reason._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(error)
+    ).pipe(
       Effect.mapBoth({
-        onFailure: (error) => new RolloutRefused({ reason: "store_failed", message: `${directory} cannot be read: ${error.message}` }),
-        onSuccess: (names) => names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length)).toSorted()
+        onFailure: (error) =>
+          new RolloutRefused({ reason: "store_failed", message: `${directory} cannot be read: ${error.message}` }),
+        onSuccess: (names) =>
+          names
+            .filter((name) => name.endsWith(ending))
+            .map((name) => name.slice(0, -ending.length))
+            .toSorted()
       })
     )
   }
 })
 
 /** Episodes in the files of a directory, which is made when the first one begins. */
-export const layerDirectory = (directory: string): Layer.Layer<EpisodeStore, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(EpisodeStore, make(directory))
+export const layerDirectory = (
+  directory: string
+): Layer.Layer<EpisodeStore, never, FileSystem.FileSystem | Path.Path> => Layer.effect(EpisodeStore, make(directory))
 
 /** Episodes in memory, for tests and for runs that export at once. */
 export const layerMemory: Layer.Layer<EpisodeStore> = Layer.sync(EpisodeStore, () => {
@@ -128,11 +174,13 @@ export const layerMemory: Layer.Layer<EpisodeStore> = Layer.sync(EpisodeStore, (
     create: (entry) =>
       Effect.suspend(() => {
         const episode = Episode.apply(undefined, entry)
-        if (episodes.has(entry.rollout_id) || episode === undefined) return Effect.fail(makeTakenRolloutError(entry.rollout_id))
+        if (episodes.has(entry.rollout_id) || episode === undefined)
+          return Effect.fail(makeTakenRolloutError(entry.rollout_id))
         episodes.set(entry.rollout_id, episode)
         return Effect.void
       }),
-    append: (id, entry) => Effect.map(findEpisode(id), (episode) => void episodes.set(id, Episode.apply(episode, entry) ?? episode)),
+    append: (id, entry) =>
+      Effect.map(findEpisode(id), (episode) => void episodes.set(id, Episode.apply(episode, entry) ?? episode)),
     read: findEpisode,
     ids: Effect.sync(() => Array.from(episodes.keys()).toSorted())
   }

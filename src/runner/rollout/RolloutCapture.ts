@@ -1,11 +1,13 @@
 /**
- * Keeps the model calls of an agent's runs as episodes: middleware around every request to the provider of a session that is a rollout.
+ * Keeps the model calls of an agent's runs as episodes: middleware around every request to the provider of a session
+ * that is a rollout.
  *
  * **Details**
  *
- * A session is a rollout from {@link Capture.track} on; its id is the rollout's. Each request is sent in one piece, with the rollout's
- * sampling parameters and the fields that ask for tokens, and its answer is kept before the run goes on. Calls of other sessions
- * (children, side tasks) are passed through. Where an answer cannot be kept, the call fails: a rollout with a gap is worth nothing.
+ * A session is a rollout from {@link Capture.track} on; its id is the rollout's. Each request is sent in one piece,
+ * with the rollout's sampling parameters and the fields that ask for tokens, and its answer is kept before the run goes
+ * on. Calls of other sessions (children, side tasks) are passed through. Where an answer cannot be kept, the call
+ * fails: a rollout with a gap is worth nothing.
  *
  * **Example** (An agent whose runs can be rollouts)
  *
@@ -57,14 +59,25 @@ export interface Options {
 const protocol = "chat_completions"
 
 /** The request with the rollout's sampling, in one piece. */
-const toCapturedRequest = (request: ModelRequest, sampling: Json.Fields, dialect: TokenCapture.Dialect): ModelRequest => {
+const toCapturedRequest = (
+  request: ModelRequest,
+  sampling: Json.Fields,
+  dialect: TokenCapture.Dialect
+): ModelRequest => {
   const { stream: _, stream_options: __, ...rest } = request
   const { extra, own } = TokenCapture.listRequestFields(dialect)
   const extraBody = { ...Json.readFields(request["extra_body"]), ...extra }
-  return { ...rest, ...sampling, ...own, stream: false, ...(Object.keys(extraBody).length === 0 ? {} : { extra_body: extraBody }) }
+  return {
+    ...rest,
+    ...sampling,
+    ...own,
+    stream: false,
+    ...(Object.keys(extraBody).length === 0 ? {} : { extra_body: extraBody })
+  }
 }
 
-const makeBlockedError = (reason: string): ExecutionBlocked => new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
+const makeBlockedError = (reason: string): ExecutionBlocked =>
+  new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
 
 /** Makes a capture over the episodes of the surroundings. */
 export const make = (options: Options = {}): Effect.Effect<Capture, never, Episodes> =>
@@ -73,29 +86,42 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
     const middleware = Middleware.llmExecution({
       name: "rollout-capture",
       onFailure: "closed",
-      wrap: (next, { apiMode, baseUrl, decode, sessionId }) => (request) => {
-        if (!tracked.has(sessionId)) return next(request)
-        if (apiMode !== protocol) return Effect.fail(makeBlockedError(`rollouts need a model behind chat completions, and this one speaks ${apiMode}: set model.api_mode or another model`))
-        return Effect.gen(function*() {
-          const { sampling } = yield* episodes.get(sessionId)
-          const sent = toCapturedRequest(request, sampling, options.dialect ?? TokenCapture.chooseDialect(baseUrl))
-          let response: ModelResponse | undefined
-          const body = yield* episodes.call(
-            sessionId,
-            {
-              messages: Json.readItems(sent["messages"]).map(Json.readFields),
-              tools: Array.isArray(sent["tools"]) ? sent["tools"] : undefined,
-              sampling: readSampling(sent)
-            },
-            (messages) => Effect.map(next({ ...sent, messages }), (answer) => {
-              response = answer
-              return answer.raw
-            })
+      wrap:
+        (next, { apiMode, baseUrl, decode, sessionId }) =>
+        (request) => {
+          if (!tracked.has(sessionId)) return next(request)
+          if (apiMode !== protocol)
+            return Effect.fail(
+              makeBlockedError(
+                `rollouts need a model behind chat completions, and this one speaks ${apiMode}: set model.api_mode or another model`
+              )
+            )
+          return Effect.gen(function* () {
+            const { sampling } = yield* episodes.get(sessionId)
+            const sent = toCapturedRequest(request, sampling, options.dialect ?? TokenCapture.chooseDialect(baseUrl))
+            let response: ModelResponse | undefined
+            const body = yield* episodes.call(
+              sessionId,
+              {
+                messages: Json.readItems(sent["messages"]).map(Json.readFields),
+                tools: Array.isArray(sent["tools"]) ? sent["tools"] : undefined,
+                sampling: readSampling(sent)
+              },
+              (messages) =>
+                Effect.map(next({ ...sent, messages }), (answer) => {
+                  response = answer
+                  return answer.raw
+                })
+            )
+            // Calls that stood in the text are in the body only.
+            return response === undefined || body !== response.raw ? yield* decode(body) : response
+          }).pipe(
+            Effect.catchIf(
+              (error): error is RolloutRefused => error instanceof RolloutRefused,
+              ({ message }) => Effect.fail(makeBlockedError(message))
+            )
           )
-          // Calls that stood in the text are in the body only.
-          return response === undefined || body !== response.raw ? yield* decode(body) : response
-        }).pipe(Effect.catchIf((error): error is RolloutRefused => error instanceof RolloutRefused, ({ message }) => Effect.fail(makeBlockedError(message))))
-      }
+        }
     })
     return {
       middleware,

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * `computeReward` and `prepare` get {@link RolloutTools}, which run tools in the directory and under the task id of the rollout: what the
- * agent did is there. A reward has components where its parts are worth knowing. Everything is an Effect with needs of its own; what
- * fails in a reward makes it 0, with the cause.
+ * `computeReward` and `prepare` get {@link RolloutTools}, which run tools in the directory and under the task id of the
+ * rollout: what the agent did is there. A reward has components where its parts are worth knowing. Everything is an
+ * Effect with needs of its own; what fails in a reward makes it 0, with the cause.
  *
  * **Example** (Sums, checked by their text)
  *
@@ -37,9 +37,10 @@ import type { RunResult } from "../../domain/RunEvent.ts"
 import type { Episode } from "./Episode.ts"
 
 /** An environment that cannot go on: its data or its services are missing. */
-export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("hermes-effect/runner/EnvironmentError")("EnvironmentError", {
-  message: Schema.String
-}) {}
+export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("hermes-effect/runner/EnvironmentError")(
+  "EnvironmentError",
+  { message: Schema.String }
+) {}
 
 /** Result of a tool. */
 export interface ToolAnswer {
@@ -62,7 +63,10 @@ export interface RolloutTools {
   /** Absolute directory of the rollout. */
   readonly directory: string
   readonly call: (name: string, args: unknown) => Effect.Effect<ToolAnswer>
-  readonly terminal: (command: string, options?: { readonly timeoutSeconds?: number | undefined }) => Effect.Effect<CommandAnswer>
+  readonly terminal: (
+    command: string,
+    options?: { readonly timeoutSeconds?: number | undefined }
+  ) => Effect.Effect<CommandAnswer>
   readonly readFile: (path: string) => Effect.Effect<ToolAnswer>
   readonly writeFile: (path: string, content: string) => Effect.Effect<ToolAnswer>
 }
@@ -83,7 +87,9 @@ export interface RolloutRecord {
 }
 
 /** A reward, with its parts. */
-export type Reward = number | { readonly reward: number; readonly components?: Readonly<Record<string, number>> | undefined }
+export type Reward =
+  | number
+  | { readonly reward: number; readonly components?: Readonly<Record<string, number>> | undefined }
 
 /** Facts of an item that rollouts name it by. */
 export interface AnyItem {
@@ -112,8 +118,16 @@ export interface RolloutEnvironment<Item extends AnyItem = AnyItem, R = never> {
 }
 
 /** Makes an environment; `nextItem`, `formatPrompt` and `computeReward` are all that one needs. */
-export const make = <Item extends AnyItem, R = never>(
-  { description = "", evaluation = Effect.succeed([]), prepare = () => Effect.void, setup = Effect.void, systemPrompt, toolsets, ...own }:
-    & Partial<RolloutEnvironment<Item, R>>
-    & Pick<RolloutEnvironment<Item, R>, "computeReward" | "formatPrompt" | "name" | "nextItem">
-): RolloutEnvironment<Item, R> => ({ description, evaluation, prepare, setup, systemPrompt, toolsets, ...own })
+export const make = <Item extends AnyItem, R = never>({
+  description = "",
+  evaluation = Effect.succeed([]),
+  prepare = () => Effect.void,
+  setup = Effect.void,
+  systemPrompt,
+  toolsets,
+  ...own
+}: Partial<RolloutEnvironment<Item, R>> &
+  Pick<RolloutEnvironment<Item, R>, "computeReward" | "formatPrompt" | "name" | "nextItem">): RolloutEnvironment<
+  Item,
+  R
+> => ({ description, evaluation, prepare, setup, systemPrompt, toolsets, ...own })

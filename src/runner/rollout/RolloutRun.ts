@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The items are those of the environment, until there are no more or the wanted number of groups is done. Every group goes to the
- * {@link TrainingSink} before the next one begins, so that an interruption loses the group under way alone. An evaluation rolls out each
- * of the environment's evaluation items once, at temperature 0, and is handed to nobody; groups wait meanwhile
- * (`STOP_TRAIN`), or it is left out (`NONE`).
+ * The items are those of the environment, until there are no more or the wanted number of groups is done. Every group
+ * goes to the {@link TrainingSink} before the next one begins, so that an interruption loses the group under way alone.
+ * An evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is handed to nobody;
+ * groups wait meanwhile (`STOP_TRAIN`), or it is left out (`NONE`).
  *
  * **Example** (One group of an environment)
  *
@@ -88,14 +88,18 @@ export interface Summary {
 /** Failures that end a run. */
 export type RunError = EnvironmentError | RolloutRefused | OutputError
 
-const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
+const mean = (values: ReadonlyArray<number>): number =>
+  values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
 
 /** Metrics of scored rollouts; one that failed is worth 0 in every mean. */
 export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Metrics => {
   const rewards = members.map(({ score }) => score.reward)
   const average = mean(rewards)
   const names = new Set(members.flatMap(({ score }) => Object.keys(score.components ?? {})))
-  const components = Array.from(names, (name) => [`reward/${name}`, mean(members.map(({ score }) => score.components?.[name] ?? 0))] as const)
+  const components = Array.from(
+    names,
+    (name) => [`reward/${name}`, mean(members.map(({ score }) => score.components?.[name] ?? 0))] as const
+  )
   return {
     "reward/mean": average,
     "reward/std": Math.sqrt(mean(rewards.map((reward) => (reward - average) ** 2))),
@@ -104,28 +108,42 @@ export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout
     "rollouts/failed": members.filter(({ score }) => score.cause !== undefined).length,
     "rollouts/turns": mean(members.map(({ run }) => run?.steps ?? 0)),
     "tokens/sequence": mean(members.map(({ episode }) => episode.nodes.at(-1)?.tokens?.length ?? 0)),
-    "tokens/trained": mean(members.map(({ episode }) => episode.nodes.at(-1)?.answers.reduce((sum, { tokens }) => sum + (tokens?.length ?? 0), 0) ?? 0)),
+    "tokens/trained": mean(
+      members.map(
+        ({ episode }) => episode.nodes.at(-1)?.answers.reduce((sum, { tokens }) => sum + (tokens?.length ?? 0), 0) ?? 0
+      )
+    ),
     ...Object.fromEntries(components)
   }
 }
 
-type Needs = Agent | Episodes | ExperimentTracker | FileSystem.FileSystem | ModelRouter | Path.Path | ToolRegistry | TrainingSink
+type Needs =
+  | Agent
+  | Episodes
+  | ExperimentTracker
+  | FileSystem.FileSystem
+  | ModelRouter
+  | Path.Path
+  | ToolRegistry
+  | TrainingSink
 
 /** Rolls out the evaluation items once each; undefined where the environment has none. */
-export const evaluate = Effect.fn("RolloutRun.evaluate")(function*<Item extends AnyItem, R>(
+export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: RolloutGroup.Options
 ): Effect.fn.Return<Metrics | undefined, EnvironmentError | RolloutRefused, Needs | R> {
   const items = yield* environment.evaluation
   if (items.length === 0) return undefined
   const settings = { ...options, groupSize: 1, sampling: { ...options.sampling, temperature: 0 }, onScored: undefined }
-  const groups = yield* Effect.forEach(items, (item) => RolloutGroup.run(environment, item, settings), { concurrency: options.concurrency })
+  const groups = yield* Effect.forEach(items, (item) => RolloutGroup.run(environment, item, settings), {
+    concurrency: options.concurrency
+  })
   const metrics = computeMetrics(groups.flatMap(({ members }) => members))
   return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`eval/${name}`, value]))
 })
 
 /** Runs an environment. */
-export const run = Effect.fn("RolloutRun.run")(function*<Item extends AnyItem, R>(
+export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: Options
 ): Effect.fn.Return<Summary, RunError, Needs | R> {
@@ -133,7 +151,14 @@ export const run = Effect.fn("RolloutRun.run")(function*<Item extends AnyItem, R
   const tracker = yield* ExperimentTracker
   const { evalHandling, groups = Number.POSITIVE_INFINITY, stepsPerEvaluation } = options
   yield* environment.setup
-  let summary: Summary = { groups: 0, rollouts: 0, failed: 0, trainable: 0, meanReward: undefined, evaluation: undefined }
+  let summary: Summary = {
+    groups: 0,
+    rollouts: 0,
+    failed: 0,
+    trainable: 0,
+    meanReward: undefined,
+    evaluation: undefined
+  }
   let rewards = 0
   while (summary.groups < groups) {
     const item = yield* environment.nextItem

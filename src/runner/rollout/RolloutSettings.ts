@@ -35,7 +35,10 @@ export const RolloutSettings = Schema.Struct({
   rewardTimeoutSeconds: atLeastOne,
   /** Groups between two evaluations; 0 for none. */
   stepsPerEvaluation: Schema.Natural,
-  /** Groups wait while an evaluation runs, or there is none. Atropos has a third, `LIMIT_TRAIN`, for trainers that go on meanwhile. */
+  /**
+   * Groups wait while an evaluation runs, or there is none. Atropos has a third, `LIMIT_TRAIN`, for trainers that go on
+   * meanwhile.
+   */
   evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
 })
 /** See {@link RolloutSettings}. */

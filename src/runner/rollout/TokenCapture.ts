@@ -1,5 +1,6 @@
 /**
- * Token ids and log probabilities of an answer, as servers of chat completions return them, and the fields that ask for them.
+ * Token ids and log probabilities of an answer, as servers of chat completions return them, and the fields that ask for
+ * them.
  *
  * **Details**
  *
@@ -36,7 +37,8 @@ export const dialects = ["token_ids", "logprobs", "none"] as const
 export type Dialect = (typeof dialects)[number]
 
 /** Hosts whose API refuses fields that it does not know, and returns no ids. */
-const strictHosts = /(?:^|\.)(?:openai\.com|azure\.com|anthropic\.com|googleapis\.com|mistral\.ai|groq\.com|x\.ai|openrouter\.ai|deepseek\.com)$/u
+const strictHosts =
+  /(?:^|\.)(?:openai\.com|azure\.com|anthropic\.com|googleapis\.com|mistral\.ai|groq\.com|x\.ai|openrouter\.ai|deepseek\.com)$/u
 
 /** The dialect of an address: everybody unknown is a server for inference, which takes fields that it does not know. */
 export const chooseDialect = (baseUrl: string | undefined): Dialect => {
@@ -52,7 +54,10 @@ export const listRequestFields = (dialect: Dialect): { readonly own: Json.Fields
     case "logprobs":
       return { own: { logprobs: true }, extra: {} }
     case "token_ids":
-      return { own: { logprobs: true }, extra: { return_token_ids: true, return_prompt_token_ids: true, return_meta_info: true } }
+      return {
+        own: { logprobs: true },
+        extra: { return_token_ids: true, return_prompt_token_ids: true, return_meta_info: true }
+      }
   }
 }
 
@@ -68,11 +73,15 @@ export interface CapturedTokens {
 /** Whole numbers of a list; undefined where it is none, is empty, or has anything else in it. */
 const readTokenIds = (value: unknown): ReadonlyArray<number> | undefined => {
   const list = Json.readItems(value)
-  return list.length > 0 && list.every((one): one is number => Number.isSafeInteger(one) && Number(one) >= 0) ? list : undefined
+  return list.length > 0 && list.every((one): one is number => Number.isSafeInteger(one) && Number(one) >= 0)
+    ? list
+    : undefined
 }
 
 const readNumbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | undefined =>
-  list.length > 0 && list.every((one): one is number => typeof one === "number" && Number.isFinite(one)) ? list : undefined
+  list.length > 0 && list.every((one): one is number => typeof one === "number" && Number.isFinite(one))
+    ? list
+    : undefined
 
 /** The id that stands in place of a token. */
 const parseTokenId = (token: unknown): number | undefined => {
@@ -87,7 +96,10 @@ export const read = (raw: unknown): CapturedTokens => {
   const content = Json.readItems(Json.readFields(choice["logprobs"])["content"]).map(Json.readFields)
   const meta = Json.readItems(Json.readFields(choice["meta_info"])["output_token_logprobs"]).map(Json.readItems)
   const promptTokens = readTokenIds(body["prompt_token_ids"]) ?? readTokenIds(choice["prompt_token_ids"])
-  const tokens = readTokenIds(choice["token_ids"]) ?? readTokenIds(meta.map(([, id]) => id)) ?? readTokenIds(content.map(({ token }) => parseTokenId(token)))
+  const tokens =
+    readTokenIds(choice["token_ids"]) ??
+    readTokenIds(meta.map(([, id]) => id)) ??
+    readTokenIds(content.map(({ token }) => parseTokenId(token)))
   const found = readNumbers(meta.map(([logprob]) => logprob)) ?? readNumbers(content.map(({ logprob }) => logprob))
   const isPaired = tokens === undefined || found === undefined || found.length === tokens.length
   const problems = [
@@ -109,5 +121,8 @@ const omitFields = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields
 export const hideTokens = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
   const names = new Set(Array.from(tokenFields).filter((name) => !(name === "logprobs" && asked["logprobs"] === true)))
   if (asked["return_token_ids"] === true) for (const name of ["prompt_token_ids", "token_ids"]) names.delete(name)
-  return { ...omitFields(body, names), choices: Json.readItems(body["choices"]).map((choice) => omitFields(Json.readFields(choice), names)) }
+  return {
+    ...omitFields(body, names),
+    choices: Json.readItems(body["choices"]).map((choice) => omitFields(Json.readFields(choice), names))
+  }
 }

@@ -14,8 +14,9 @@
  * | `parseKimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
- * A call that was cut at the end is none, unless its JSON is whole. Text that is no call stays as it is: a text without a call comes
- * back unchanged. Values without JSON (`qwen3_coder`, `glm`, `parseLongcat`) get the type that the schema of the tool names.
+ * A call that was cut at the end is none, unless its JSON is whole. Text that is no call stays as it is: a text without
+ * a call comes back unchanged. Values without JSON (`qwen3_coder`, `glm`, `parseLongcat`) get the type that the schema
+ * of the tool names.
  *
  * **Example** (A call of a Hermes model)
  *
@@ -61,7 +62,9 @@ const toCalls = (value: unknown): ReadonlyArray<ParsedCall> => {
   const { arguments: own, name, parameters } = Json.readFields(value)
   const given = own ?? parameters ?? {}
   const args = typeof given === "string" ? Json.parseOrKeep(given) : given
-  return typeof name === "string" && name !== "" && Json.isFields(args) ? [{ name, arguments: JSON.stringify(args) }] : []
+  return typeof name === "string" && name !== "" && Json.isFields(args)
+    ? [{ name, arguments: JSON.stringify(args) }]
+    : []
 }
 
 const parseJsonCalls = (text: string): ReadonlyArray<ParsedCall> => {
@@ -77,8 +80,8 @@ const findJsonEnd = (text: string, from: number): number | undefined => {
     const character = text[at]
     if (isText) {
       if (character === "\\") at++
-      else if (character === "\"") isText = false
-    } else if (character === "\"") isText = true
+      else if (character === '"') isText = false
+    } else if (character === '"') isText = true
     else if (character === "{" || character === "[") depth++
     else if (character === "}" || character === "]") {
       depth--
@@ -89,7 +92,11 @@ const findJsonEnd = (text: string, from: number): number | undefined => {
 }
 
 /** The insides of an element, one after another; the last one may not be closed. */
-const findElements = (text: string, open: string, close: string): ReadonlyArray<{ readonly inside: string; readonly isClosed: boolean }> => {
+const findElements = (
+  text: string,
+  open: string,
+  close: string
+): ReadonlyArray<{ readonly inside: string; readonly isClosed: boolean }> => {
   const found: Array<{ readonly inside: string; readonly isClosed: boolean }> = []
   for (let from = text.indexOf(open); from !== -1;) {
     const start = from + open.length
@@ -117,25 +124,42 @@ const toTypedValue = (text: string, schema: unknown): unknown => {
 const encodeArguments = (entries: ReadonlyArray<readonly [string, string]>, types: Json.Fields): string =>
   JSON.stringify(Object.fromEntries(entries.map(([key, value]) => [key, toTypedValue(value, types[key])])))
 
-const makeTagParser = (open: string, close: string): Parser => (text) =>
-  makeResult(text, text.indexOf(open), findElements(text, open, close).flatMap(({ inside }) => parseJsonCalls(inside)))
+const makeTagParser =
+  (open: string, close: string): Parser =>
+  (text) =>
+    makeResult(
+      text,
+      text.indexOf(open),
+      findElements(text, open, close).flatMap(({ inside }) => parseJsonCalls(inside))
+    )
 
 /** Keys and values of elements that follow each other. */
 const readPairs = (key: string, value: string, inside: string): ReadonlyArray<readonly [string, string]> =>
-  inside.split(`<${key}>`).slice(1).flatMap((pair) => {
-    const [name = "", rest = ""] = pair.split(`</${key}>`, 2)
-    const [, text = ""] = rest.split(`<${value}>`, 2)
-    const end = text.indexOf(`</${value}>`)
-    return end === -1 ? [] : [[name.trim(), text.slice(0, end)] as const]
-  })
+  inside
+    .split(`<${key}>`)
+    .slice(1)
+    .flatMap((pair) => {
+      const [name = "", rest = ""] = pair.split(`</${key}>`, 2)
+      const [, text = ""] = rest.split(`<${value}>`, 2)
+      const end = text.indexOf(`</${value}>`)
+      return end === -1 ? [] : [[name.trim(), text.slice(0, end)] as const]
+    })
 
 /** Calls of a name with keys and values, each in an element. */
-const makeElementParser = (open: string, close: string, key: string, value: string): Parser => (text, tools) =>
-  makeResult(text, text.indexOf(open), findElements(text, open, close).flatMap(({ inside, isClosed }) => {
-    const [name = ""] = inside.split(`<${key}>`, 1)
-    const called = name.trim()
-    return !isClosed || !/^[\w.:-]+$/u.test(called) ? [] : [{ name: called, arguments: encodeArguments(readPairs(key, value, inside), readTypes(tools, called)) }]
-  }))
+const makeElementParser =
+  (open: string, close: string, key: string, value: string): Parser =>
+  (text, tools) =>
+    makeResult(
+      text,
+      text.indexOf(open),
+      findElements(text, open, close).flatMap(({ inside, isClosed }) => {
+        const [name = ""] = inside.split(`<${key}>`, 1)
+        const called = name.trim()
+        return !isClosed || !/^[\w.:-]+$/u.test(called)
+          ? []
+          : [{ name: called, arguments: encodeArguments(readPairs(key, value, inside), readTypes(tools, called)) }]
+      })
+    )
 
 const parseHermes = makeTagParser("<tool_call>", "</tool_call>")
 
@@ -143,7 +167,9 @@ const longcatTag = ["<longcat_tool_call>", "</longcat_tool_call>"] as const
 
 const parseLongcat: Parser = (text, tools) => {
   const json = makeTagParser(...longcatTag)(text, tools)
-  return json.calls.length > 0 ? json : makeElementParser(...longcatTag, "longcat_arg_key", "longcat_arg_value")(text, tools)
+  return json.calls.length > 0
+    ? json
+    : makeElementParser(...longcatTag, "longcat_arg_key", "longcat_arg_value")(text, tools)
 }
 
 const parseMistral: Parser = (text) => {
@@ -178,16 +204,18 @@ const parseLlama: Parser = (text) => {
 
 const parseQwenCoder: Parser = (text, tools) => {
   const start = text.search(/(?:<tool_call>\s*)?<function=/u)
-  const calls = findElements(text, "<function=", "</function>").flatMap(({ inside, isClosed }): ReadonlyArray<ParsedCall> => {
-    const [head = "", ...parameters] = inside.split("<parameter=")
-    const name = head.split(">", 1)[0]?.trim() ?? ""
-    const entries = parameters.map((parameter) => {
-      const [key = ""] = parameter.split(">", 1)
-      const [value = ""] = parameter.slice(key.length + 1).split("</parameter>", 1)
-      return [key.trim(), value.replace(/^\n/u, "").replace(/\n$/u, "")] as const
-    })
-    return !isClosed || name === "" ? [] : [{ name, arguments: encodeArguments(entries, readTypes(tools, name)) }]
-  })
+  const calls = findElements(text, "<function=", "</function>").flatMap(
+    ({ inside, isClosed }): ReadonlyArray<ParsedCall> => {
+      const [head = "", ...parameters] = inside.split("<parameter=")
+      const name = head.split(">", 1)[0]?.trim() ?? ""
+      const entries = parameters.map((parameter) => {
+        const [key = ""] = parameter.split(">", 1)
+        const [value = ""] = parameter.slice(key.length + 1).split("</parameter>", 1)
+        return [key.trim(), value.replace(/^\n/u, "").replace(/\n$/u, "")] as const
+      })
+      return !isClosed || name === "" ? [] : [{ name, arguments: encodeArguments(entries, readTypes(tools, name)) }]
+    }
+  )
   return makeResult(text, start, calls)
 }
 
@@ -243,6 +271,6 @@ export const names: ReadonlyArray<string> = Object.keys(parsers)
 
 /** The parser of a name; undefined where there is none. */
 export const find = (name: string): Parser | undefined => {
-  const own = Object.hasOwn(aliases, name) ? aliases[name] ?? name : name
+  const own = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name
   return Object.entries(parsers).find(([known]) => known === own)?.[1]
 }

@@ -1,11 +1,12 @@
 /**
- * The port of a service that trains: environments, training runs, their state and their results. A service such as Tinker is a Layer of an
- * application; the default records rollouts on this machine and trains no weights.
+ * The port of a service that trains: environments, training runs, their state and their results. A service such as
+ * Tinker is a Layer of an application; the default records rollouts on this machine and trains no weights.
  *
  * **Details**
  *
- * {@link layerRecorder} runs the environment of a training run in the background, as long as its scope lives, and keeps groups, metrics
- * and episodes in a directory of the run. It says of itself that it trains nothing: its rewards are those of the weights as they are.
+ * {@link layerRecorder} runs the environment of a training run in the background, as long as its scope lives, and keeps
+ * groups, metrics and episodes in a directory of the run. It says of itself that it trains nothing: its rewards are
+ * those of the weights as they are.
  *
  * **Example** (A service of an application)
  *
@@ -42,9 +43,10 @@ import { defaults } from "./RolloutSettings.ts"
 import type { Metrics } from "./TrainingOutput.ts"
 
 /** A training run that cannot be had: the condition, and what to do. */
-export class TrainingError extends Schema.TaggedError<TrainingError>("hermes-effect/runner/TrainingError")("TrainingError", {
-  message: Schema.String
-}) {}
+export class TrainingError extends Schema.TaggedError<TrainingError>("hermes-effect/runner/TrainingError")(
+  "TrainingError",
+  { message: Schema.String }
+) {}
 
 const positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -92,21 +94,24 @@ export interface TrainingResults extends TrainingRun {
 }
 
 /** Trains models. */
-export class TrainingService extends Context.Service<TrainingService, {
-  readonly name: string
-  /** Limits of the service that whoever judges its results has to know; empty where there are none. */
-  readonly notice: string
-  /** Names of keys that are missing. */
-  readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
-  readonly environments: Effect.Effect<ReadonlyArray<ListedEnvironment>, TrainingError>
-  /** Rolls out a few items without training. */
-  readonly test: (config: TrainingConfig) => Effect.Effect<Summary, TrainingError>
-  readonly start: (config: TrainingConfig) => Effect.Effect<TrainingRun, TrainingError>
-  readonly status: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
-  readonly stop: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
-  readonly results: (runId: string) => Effect.Effect<TrainingResults, TrainingError>
-  readonly runs: Effect.Effect<ReadonlyArray<TrainingRun>>
-}>()("hermes-effect/runner/TrainingService") {}
+export class TrainingService extends Context.Service<
+  TrainingService,
+  {
+    readonly name: string
+    /** Limits of the service that whoever judges its results has to know; empty where there are none. */
+    readonly notice: string
+    /** Names of keys that are missing. */
+    readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
+    readonly environments: Effect.Effect<ReadonlyArray<ListedEnvironment>, TrainingError>
+    /** Rolls out a few items without training. */
+    readonly test: (config: TrainingConfig) => Effect.Effect<Summary, TrainingError>
+    readonly start: (config: TrainingConfig) => Effect.Effect<TrainingRun, TrainingError>
+    readonly status: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
+    readonly stop: (runId: string) => Effect.Effect<TrainingRun, TrainingError>
+    readonly results: (runId: string) => Effect.Effect<TrainingResults, TrainingError>
+    readonly runs: Effect.Effect<ReadonlyArray<TrainingRun>>
+  }
+>()("hermes-effect/runner/TrainingService") {}
 
 /** Rolls out an environment into a directory. */
 export type RollOut = (
@@ -130,15 +135,20 @@ interface RecordedRun {
   fiber: Fiber.Fiber<void> | undefined
 }
 
-const notice = "This service records rollouts on this machine and trains no weights: rewards are those of the model as it is."
+const notice =
+  "This service records rollouts on this machine and trains no weights: rewards are those of the model as it is."
 
-const makeRecorder = Effect.fnUntraced(function*({ directory, environments, rollOut }: RecorderOptions) {
+const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rollOut }: RecorderOptions) {
   const scope = yield* Effect.scope
   const kept = new Map<string, RecordedRun>()
   const findRun = (runId: string): Effect.Effect<RecordedRun, TrainingError> => {
     const found = kept.get(runId)
     return found === undefined
-      ? Effect.fail(new TrainingError({ message: `There is no training run ${JSON.stringify(runId)}. There are: ${Array.from(kept.keys()).join(", ") || "none"}.` }))
+      ? Effect.fail(
+          new TrainingError({
+            message: `There is no training run ${JSON.stringify(runId)}. There are: ${Array.from(kept.keys()).join(", ") || "none"}.`
+          })
+        )
       : Effect.succeed(found)
   }
   const toTrainingError = ({ message }: { readonly message: string }): TrainingError => new TrainingError({ message })
@@ -148,11 +158,32 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
     missingKeys: Effect.succeed([]),
     environments: Effect.succeed(environments),
     test: (config) =>
-      Effect.mapError(rollOut({ ...config, total_steps: Math.min(2, config.total_steps), group_size: Math.min(2, config.group_size), steps_per_eval: 0 }, `${directory}/test`, () => Effect.void), toTrainingError),
-    start: Effect.fnUntraced(function*(config) {
+      Effect.mapError(
+        rollOut(
+          {
+            ...config,
+            total_steps: Math.min(2, config.total_steps),
+            group_size: Math.min(2, config.group_size),
+            steps_per_eval: 0
+          },
+          `${directory}/test`,
+          () => Effect.void
+        ),
+        toTrainingError
+      ),
+    start: Effect.fnUntraced(function* (config) {
       const id = `run_${(yield* Clock.currentTimeMillis).toString(36)}_${yield* Ids.makeHex(4)}`
       const entry: RecordedRun = {
-        run: { run_id: id, environment: config.environment, status: "running", steps: 0, total_steps: config.total_steps, metrics: {}, directory: `${directory}/${id}`, problem: undefined },
+        run: {
+          run_id: id,
+          environment: config.environment,
+          status: "running",
+          steps: 0,
+          total_steps: config.total_steps,
+          metrics: {},
+          directory: `${directory}/${id}`,
+          problem: undefined
+        },
         summary: undefined,
         rewards: [],
         fiber: undefined
@@ -165,8 +196,15 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
         })
       const work = Effect.map(Effect.exit(rollOut(config, entry.run.directory, onGroup)), (exit) => {
         if (Exit.isSuccess(exit)) entry.summary = exit.value
-        const problem = Exit.isSuccess(exit) ? undefined : exit.cause.reasons.flatMap((reason) => "error" in reason ? [reason.error.message] : [])[0] ?? "it ended early"
-        const status = Exit.isSuccess(exit) ? "finished" as const : Exit.hasInterrupts(exit) ? "stopped" as const : "failed" as const
+        const problem = Exit.isSuccess(exit)
+          ? undefined
+          : (exit.cause.reasons.flatMap((reason) => ("error" in reason ? [reason.error.message] : []))[0] ??
+            "it ended early")
+        const status = Exit.isSuccess(exit)
+          ? ("finished" as const)
+          : Exit.hasInterrupts(exit)
+            ? ("stopped" as const)
+            : ("failed" as const)
         entry.run = { ...entry.run, status, problem: status === "failed" ? problem : undefined }
       })
       entry.fiber = yield* Effect.forkIn(work, scope)
@@ -180,7 +218,8 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
             if (entry.run.status === "running") entry.run = { ...entry.run, status: "stopped" }
             return entry.run
           })
-        )),
+        )
+      ),
     results: (runId) =>
       Effect.map(findRun(runId), ({ rewards, run, summary }) => ({
         ...run,
@@ -193,4 +232,5 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
 })
 
 /** Records rollouts on this machine, and trains no weights. */
-export const layerRecorder = (options: RecorderOptions): Layer.Layer<TrainingService> => Layer.effect(TrainingService, makeRecorder(options))
+export const layerRecorder = (options: RecorderOptions): Layer.Layer<TrainingService> =>
+  Layer.effect(TrainingService, makeRecorder(options))

@@ -1,6 +1,6 @@
 /**
- * Runs one command of a task in the environment that its settings choose: a setup, a test, a scorer. It has a deadline, everything that
- * it started is gone after it, and no credentials are among its variables.
+ * Runs one command of a task in the environment that its settings choose: a setup, a test, a scorer. It has a deadline,
+ * everything that it started is gone after it, and no credentials are among its variables.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -11,9 +11,10 @@ import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 
 /** A command could not be run at all. */
-export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-effect/runner/swe/CommandNotRun")("CommandNotRun", {
-  message: Schema.String
-}) {}
+export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-effect/runner/swe/CommandNotRun")(
+  "CommandNotRun",
+  { message: Schema.String }
+) {}
 
 /** A command, and where it runs. */
 export interface Command {
@@ -36,16 +37,25 @@ export interface CommandEnd {
 const outputChars = 2_000_000
 
 /** Runs a command to its end, or to its deadline. */
-export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, timeoutSeconds }: Command): Effect.fn.Return<CommandEnd, CommandNotRun, CommandEnvironment> {
+export const run = Effect.fn("BoundedCommand.run")(function* ({
+  command,
+  cwd,
+  timeoutSeconds
+}: Command): Effect.fn.Return<CommandEnd, CommandNotRun, CommandEnvironment> {
   const began = yield* Clock.currentTimeMillis
   const buffer = OutputText.makeBuffer(outputChars)
-  const exitCode = yield* Effect.gen(function*() {
+  const exitCode = yield* Effect.gen(function* () {
     const shell = yield* provide(Shell.make)
-    const running = yield* shell.start({ command, cwd, stdin: "ignore", onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push)) })
-    return yield* Effect.timeoutOrElse(Effect.map(running.exit, ({ code }): number | undefined => code), {
-      duration: `${timeoutSeconds} seconds`,
-      orElse: () => Effect.undefined
+    const running = yield* shell.start({
+      command,
+      cwd,
+      stdin: "ignore",
+      onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
     })
+    return yield* Effect.timeoutOrElse(
+      Effect.map(running.exit, ({ code }): number | undefined => code),
+      { duration: `${timeoutSeconds} seconds`, orElse: () => Effect.undefined }
+    )
   }).pipe(
     Effect.scoped,
     Effect.provideService(CallDirectory, cwd),
@@ -54,5 +64,9 @@ export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, tim
     Effect.mapError(({ message }) => new CommandNotRun({ message }))
   )
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
-  return { exitCode, output: Redaction.redactText(OutputText.stripAnsi(OutputText.renderBounded(buffer.kept(), outputChars, true))), seconds }
+  return {
+    exitCode,
+    output: Redaction.redactText(OutputText.stripAnsi(OutputText.renderBounded(buffer.kept(), outputChars, true))),
+    seconds
+  }
 })

@@ -1,12 +1,13 @@
 /**
- * Evaluation of a patch, without any model: a fresh workspace, the patch, the tests of the task, and the command that runs them.
+ * Evaluation of a patch, without any model: a fresh workspace, the patch, the tests of the task, and the command that
+ * runs them.
  *
  * **Details**
  *
- * The workspace is made again from the base commit, so that nothing counts but the patch: neither ignored files that the agent changed nor
- * tests that it weakened. Files that the task's own test patch is about are restored before that patch is applied. A command that does not
- * end in time is stopped; the tests that it had printed until then count, so that such a task is not resolved unless it names tests and
- * all of them passed.
+ * The workspace is made again from the base commit, so that nothing counts but the patch: neither ignored files that
+ * the agent changed nor tests that it weakened. Files that the task's own test patch is about are restored before that
+ * patch is applied. A command that does not end in time is stopped; the tests that it had printed until then count, so
+ * that such a task is not resolved unless it names tests and all of them passed.
  *
  * The tests of a task folder run in the workspace that the agent left, because they may be about anything in it.
  */
@@ -46,11 +47,20 @@ export interface PatchEvaluation {
 
 const detailChars = 2000
 
-const makeUnscored = (status: Status, { expected }: Check, detail: string): PatchEvaluation =>
-  ({ status, score: TestReport.makeUnresolvedScore(expected), reward: undefined, seconds: 0, detail })
+const makeUnscored = (status: Status, { expected }: Check, detail: string): PatchEvaluation => ({
+  status,
+  score: TestReport.makeUnresolvedScore(expected),
+  reward: undefined,
+  seconds: 0,
+  detail
+})
 
 /** Runs the setup of a task in a workspace; a text is the reason why it failed. */
-export const runSetup = Effect.fnUntraced(function*({ setup }: Pick<SweTask, "setup">, cwd: string, timeoutSeconds: number) {
+export const runSetup = Effect.fnUntraced(function* (
+  { setup }: Pick<SweTask, "setup">,
+  cwd: string,
+  timeoutSeconds: number
+) {
   if (setup === undefined) return undefined
   const { exitCode, output } = yield* BoundedCommand.run({ command: setup, cwd, timeoutSeconds })
   if (exitCode === 0) return undefined
@@ -58,17 +68,29 @@ export const runSetup = Effect.fnUntraced(function*({ setup }: Pick<SweTask, "se
   return `the setup ${exitCode === undefined ? `did not end within ${timeoutSeconds} s` : `ended with exit code ${exitCode}`}${end === "" ? "" : `: ${TextCut.shorten(end, 200)}`}`
 })
 
-const scoreEnd = ({ exitCode, output, seconds }: BoundedCommand.CommandEnd, check: Check, reward: number | undefined): PatchEvaluation => {
+const scoreEnd = (
+  { exitCode, output, seconds }: BoundedCommand.CommandEnd,
+  check: Check,
+  reward: number | undefined
+): PatchEvaluation => {
   const score = TestReport.score({ exitCode, tests: TestReport.read(output) }, check.expected)
   const resolved = reward === undefined ? score.resolved : reward >= 1
   const status = resolved ? "resolved" : exitCode === undefined ? "timeout" : "unresolved"
-  const detail = exitCode === undefined ? `the command did not end within ${check.timeoutSeconds} s\n${TextCut.takeTail(output, detailChars)}` : TextCut.takeTail(output, detailChars)
+  const detail =
+    exitCode === undefined
+      ? `the command did not end within ${check.timeoutSeconds} s\n${TextCut.takeTail(output, detailChars)}`
+      : TextCut.takeTail(output, detailChars)
   return { status, score: { ...score, resolved }, reward, seconds, detail: detail.trim() }
 }
 
 /** Runs the tests of a task folder in the workspace that was worked in. */
-export const evaluateFolder = (check: Check, folder: TestFolder, directory: string, { collect, cwd, send }: RemoteWorkspace.PlacedWorkspace): Effect.Effect<PatchEvaluation, never, CommandEnvironment | WorkingCopy.Needs> =>
-  Effect.gen(function*() {
+export const evaluateFolder = (
+  check: Check,
+  folder: TestFolder,
+  directory: string,
+  { collect, cwd, send }: RemoteWorkspace.PlacedWorkspace
+): Effect.Effect<PatchEvaluation, never, CommandEnvironment | WorkingCopy.Needs> =>
+  Effect.gen(function* () {
     yield* TaskFolder.bringTests(folder, directory, cwd)
     yield* send
     const ended = yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds })
@@ -77,26 +99,35 @@ export const evaluateFolder = (check: Check, folder: TestFolder, directory: stri
   }).pipe(Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message))))
 
 /** Evaluates a patch for a task in a fresh workspace. */
-export const evaluatePatch = Effect.fn("SweEvaluation.ofPatch")(function*(
+export const evaluatePatch = Effect.fn("SweEvaluation.ofPatch")(function* (
   task: Pick<SweTask, "prefix" | "setup" | "source">,
   check: Check,
   patch: string
 ): Effect.fn.Return<PatchEvaluation, never, CommandEnvironment | WorkingCopy.Needs> {
   if (patch.trim() === "") return makeUnscored("empty_patch", check, "nothing was changed")
-  return yield* Effect.gen(function*() {
+  return yield* Effect.gen(function* () {
     const copy = yield* WorkingCopy.make(task.source)
     yield* copy.apply(patch)
     if (check.testPatch !== undefined) {
       yield* copy.restore(WorkingCopy.listPaths(check.testPatch))
-      yield* Effect.mapError(copy.apply(check.testPatch), (error) => new WorkingCopy.PatchRejected({ message: `test_patch: ${error.message}` }))
+      yield* Effect.mapError(
+        copy.apply(check.testPatch),
+        (error) => new WorkingCopy.PatchRejected({ message: `test_patch: ${error.message}` })
+      )
     }
     const { cwd } = yield* RemoteWorkspace.place(copy, task.prefix)
     const unprepared = yield* runSetup(task, cwd, check.timeoutSeconds)
     if (unprepared !== undefined) return makeUnscored("error", check, unprepared)
-    return scoreEnd(yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds }), check, undefined)
+    return scoreEnd(
+      yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds }),
+      check,
+      undefined
+    )
   }).pipe(
     Effect.scoped,
-    Effect.catchTag("PatchRejected", ({ message }) => Effect.succeed(makeUnscored("patch_does_not_apply", check, message))),
+    Effect.catchTag("PatchRejected", ({ message }) =>
+      Effect.succeed(makeUnscored("patch_does_not_apply", check, message))
+    ),
     Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message)))
   )
 })
@@ -107,7 +138,7 @@ export const toWire = ({ detail, reward, score, seconds, status }: PatchEvaluati
   resolved: score.resolved,
   fail_to_pass: { passed: score.failToPass.passed, total: score.failToPass.total, missing: score.failToPass.missing },
   pass_to_pass: { passed: score.passToPass.passed, total: score.passToPass.total, missing: score.passToPass.missing },
-  ...reward === undefined ? {} : { reward },
+  ...(reward === undefined ? {} : { reward }),
   seconds,
   detail
 })

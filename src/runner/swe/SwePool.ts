@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over. Beside it stand, for a
- * results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`, `model_name_or_path`, `model_patch`), made anew at every end,
- * and the rows of tasks that the model failed in (`x.failed.jsonl`), which the next run tries again.
+ * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over.
+ * Beside it stand, for a results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
+ * `model_name_or_path`, `model_patch`), made anew at every end, and the rows of tasks that the model failed in
+ * (`x.failed.jsonl`), which the next run tries again.
  *
  * **Example** (Solving tasks with the agent of an application)
  *
@@ -55,14 +56,23 @@ export interface Files {
 /** Files beside a results file. */
 export const nameFiles = (results: string): Files => {
   const stem = results.replace(/\.jsonl$/, "")
-  return { results, predictions: `${stem}.predictions.jsonl`, failed: `${stem}.failed.jsonl`, sessions: `${stem}.sessions.db` }
+  return {
+    results,
+    predictions: `${stem}.predictions.jsonl`,
+    failed: `${stem}.failed.jsonl`,
+    sessions: `${stem}.sessions.db`
+  }
 }
 
 /** Opens the journal of a results file. */
-export const openJournal = Effect.fnUntraced(function*({ results }: Files) {
+export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   const paths = yield* Path.Path
   const name = paths.basename(results)
-  return yield* RowJournal.open({ directory: paths.dirname(results), fileOf: () => name, isResults: (file) => file === name })
+  return yield* RowJournal.open({
+    directory: paths.dirname(results),
+    fileOf: () => name,
+    isResults: (file) => file === name
+  })
 })
 
 /** A scored task, as its row has it. */
@@ -80,7 +90,7 @@ export interface ScoredRow {
   readonly detail: string
 }
 
-const toNumber = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
+const toNumber = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
 
 const toPart = (value: unknown): TestReport.Part => {
   const { missing, passed, total } = Json.readFields(value)
@@ -105,7 +115,10 @@ const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
 }
 
 /** Reads the rows of tasks in the order of the tasks. A result of a task that has changed since is left out. */
-export const readRows = Effect.fnUntraced(function*(journal: RowJournal.Journal, tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>) {
+export const readRows = Effect.fnUntraced(function* (
+  journal: RowJournal.Journal,
+  tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
+) {
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
   return tasks.flatMap((task) => {
     const line = lines.get(task.id)
@@ -119,7 +132,7 @@ export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 /** Makes the row of a task without a result; undefined where the task has no evaluation. */
 export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
-  status: typeof withoutResult[number],
+  status: (typeof withoutResult)[number],
   detail: string
 ): ScoredRow | undefined => {
   if (check === undefined) return undefined
@@ -139,7 +152,7 @@ const addUnresolved = (
     const cause = causes.get(task.id)
     const makeMissingRow = (): ScoredRow | undefined =>
       cause === undefined ? makeUnresolvedRow(task, "not_run", "") : makeUnresolvedRow(task, "failed", cause)
-    return (cause === undefined ? found.get(task.id) ?? makeMissingRow() : makeMissingRow()) ?? []
+    return (cause === undefined ? (found.get(task.id) ?? makeMissingRow()) : makeMissingRow()) ?? []
   })
 }
 
@@ -147,13 +160,14 @@ const toWriteError = (path: string) => (error: Parameters<typeof describeReason>
   new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
 
 /** Writes the predictions of all rows, in one piece. */
-const writePredictions = Effect.fnUntraced(function*({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
+const writePredictions = Effect.fnUntraced(function* ({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
   const fs = yield* FileSystem.FileSystem
-  const lines = rows.map(({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`)
-  yield* fs.writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 }).pipe(
-    Effect.andThen(fs.rename(`${predictions}.new`, predictions)),
-    Effect.mapError(toWriteError(predictions))
+  const lines = rows.map(
+    ({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`
   )
+  yield* fs
+    .writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 })
+    .pipe(Effect.andThen(fs.rename(`${predictions}.new`, predictions)), Effect.mapError(toWriteError(predictions)))
 })
 
 /** Options of a run. */
@@ -168,17 +182,29 @@ export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "l
 }
 
 /**
- * Runs the tasks that have no result yet. The rows are those of all tasks that have a result or an evaluation: one that failed, or was not
- * begun, is not resolved.
+ * Runs the tasks that have no result yet. The rows are those of all tasks that have a result or an evaluation: one that
+ * failed, or was not begun, is not resolved.
  */
-export const run = Effect.fn("SwePool.run")(function*(
-  { concurrency, files, journal, limits, onProgress, onSolved, settings, tasks, timeout }: Options
-): Effect.fn.Return<{ readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> }, RowJournal.JournalError, SweRun.SweRuntime | WorkingCopy.Needs> {
+export const run = Effect.fn("SwePool.run")(function* ({
+  concurrency,
+  files,
+  journal,
+  limits,
+  onProgress,
+  onSolved,
+  settings,
+  tasks,
+  timeout
+}: Options): Effect.fn.Return<
+  { readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> },
+  RowJournal.JournalError,
+  SweRun.SweRuntime | WorkingCopy.Needs
+> {
   const fs = yield* FileSystem.FileSystem
   const recordFailed = (fields: Json.Fields): Effect.Effect<void> =>
-    fs.writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 }).pipe(
-      Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message))
-    )
+    fs
+      .writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 })
+      .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
   const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => writePredictions(files, rows))
   const summary = yield* RowPool.run({
     rows: tasks,
@@ -187,14 +213,23 @@ export const run = Effect.fn("SwePool.run")(function*(
     limits,
     timeout,
     onProgress,
-    // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is one task's.
-    onFailure: (error) => BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image") ? "stop" : "fail",
+    // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is
+    // one task's.
+    onFailure: (error) =>
+      BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image")
+        ? "stop"
+        : "fail",
     run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
-      Effect.scoped(Effect.gen(function*() {
-        const solved = yield* SweRun.run(task, settings, recordFailed, tell)
-        yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
-        return RowPool.makeFinishedResult(solved.fields, { tokens: Usage.countTotalTokens(solved.usage), costUsd: solved.costUsd })
-      }))
+      Effect.scoped(
+        Effect.gen(function* () {
+          const solved = yield* SweRun.run(task, settings, recordFailed, tell)
+          yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
+          return RowPool.makeFinishedResult(solved.fields, {
+            tokens: Usage.countTotalTokens(solved.usage),
+            costUsd: solved.costUsd
+          })
+        })
+      )
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
   return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, summary) }
@@ -218,7 +253,10 @@ export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
   const evaluated = counted.filter(({ status }) => withoutResult.every((one) => one !== status)).length
   const resolved = counted.filter(({ status }) => status === "resolved").length
   const sumPart = (part: "failToPass" | "passToPass") =>
-    counted.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), { passed: 0, total: 0 })
+    counted.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), {
+      passed: 0,
+      total: 0
+    })
   return {
     counted: counted.length,
     evaluated,

@@ -1,13 +1,13 @@
 /**
- * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the patch of what it
- * changed; and the evaluation of that patch.
+ * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the
+ * patch of what it changed; and the evaluation of that patch.
  *
  * **Details**
  *
- * The agent begins in a session of its own (source `swe`), without context files and memory. It is done when a command prints
- * {@link sentinel}, when it answers without a call, or at its limits. Nobody can be asked: what needs an approval is decided by
- * `approvals.unattended_mode`. A failure of the model is a failure of the row, which the next run tries again; what was done until then is
- * told to `onFailed`.
+ * The agent begins in a session of its own (source `swe`), without context files and memory. It is done when a command
+ * prints {@link sentinel}, when it answers without a call, or at its limits. Nobody can be asked: what needs an
+ * approval is decided by `approvals.unattended_mode`. A failure of the model is a failure of the row, which the next
+ * run tries again; what was done until then is told to `onFailed`.
  *
  * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
  */
@@ -52,9 +52,10 @@ export interface Runtime {
 }
 
 /** Opens the runtime of a task. */
-export class SweRuntime extends Context.Service<SweRuntime, {
-  readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope>
-}>()("hermes-effect/runner/SweRuntime") {}
+export class SweRuntime extends Context.Service<
+  SweRuntime,
+  { readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope> }
+>()("hermes-effect/runner/SweRuntime") {}
 
 /** Settings of a run of tasks. */
 export interface Settings {
@@ -88,14 +89,21 @@ const terminalOnly: Selection = { toolset: (name) => name === "terminal", tool: 
 
 const systemPrompt = [
   "You solve one task of software engineering by commands. Your working directory is the root of the project, which is yours alone: change its " +
-  "files until the task is done. There is one tool, terminal, and each call of it is a new shell.",
+    "files until the task is done. There is one tool, terminal, and each call of it is a new shell.",
   "Read what the task is about before you change anything. Make the smallest change that solves it, in the style of the code around it. Check it by " +
-  "running what the project has for that, and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
+    "running what the project has for that, and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
   `When the task is done, run \`echo ${sentinel}\` as a command of its own. Everything that is not in a file then is lost.`
 ].join("\n\n")
 
 /** Runs the agent; the run is stopped when a command printed the sentinel. */
-const runAgent = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.PlacedWorkspace, root: string, settings: Settings, tell: RowPool.UsageReporter) {
+const runAgent = Effect.fnUntraced(function* (
+  { agent }: Runtime,
+  task: SweTask,
+  { cwd, isRemote }: RemoteWorkspace.PlacedWorkspace,
+  root: string,
+  settings: Settings,
+  tell: RowPool.UsageReporter
+) {
   const sessionId = yield* Ids.makeSessionId
   const usage = BatchRow.makeUsageReporter(tell)
   let isDone = false
@@ -105,41 +113,47 @@ const runAgent = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, 
     isDone = true
     return Effect.andThen(told, agent.stop(sessionId))
   }
-  const result = yield* agent.run({
-    prompt: TaskFolder.renderInstruction(task, cwd),
-    sessionId,
-    source: "swe",
-    platform: "swe",
-    systemPrompt,
-    // A directory of another machine is none of this one.
-    cwd: isRemote ? root : cwd,
-    tools: terminalOnly,
-    maxIterations: settings.maxIterations,
-    budget: { ...settings.budget, seconds: task.agentSeconds },
-    seed: settings.seedOf?.(task),
-    streaming: false,
-    readsText: false,
-    onEvent
-  }).pipe(
-    Effect.provideService(InteractiveMode, makeUnattended("swe run", settings.approvals)),
-    Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
-    Effect.onError(() => usage.rest),
-    Effect.exit
-  )
+  const result = yield* agent
+    .run({
+      prompt: TaskFolder.renderInstruction(task, cwd),
+      sessionId,
+      source: "swe",
+      platform: "swe",
+      systemPrompt,
+      // A directory of another machine is none of this one.
+      cwd: isRemote ? root : cwd,
+      tools: terminalOnly,
+      maxIterations: settings.maxIterations,
+      budget: { ...settings.budget, seconds: task.agentSeconds },
+      seed: settings.seedOf?.(task),
+      streaming: false,
+      readsText: false,
+      onEvent
+    })
+    .pipe(
+      Effect.provideService(InteractiveMode, makeUnattended("swe run", settings.approvals)),
+      Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
+      Effect.onError(() => usage.rest),
+      Effect.exit
+    )
   return { isDone, result, sessionId }
 })
 
 /** Trajectory of a session. */
-const readConversation = Effect.fnUntraced(function*({ registry, store }: Runtime, sessionId: string) {
+const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runtime, sessionId: string) {
   const messages = yield* Effect.orElseSucceed(store.messages(Ids.SessionId.make(sessionId)), () => [])
   const { definitions } = yield* registry.snapshot(terminalOnly)
-  return ShareGpt.toConversations(messages.filter(({ role }) => role !== "system"), definitions)
+  return ShareGpt.toConversations(
+    messages.filter(({ role }) => role !== "system"),
+    definitions
+  )
 })
 
-const getKnownCost = ({ cost }: RunResult): number | undefined => cost.status === "unknown" && cost.usd === 0 ? undefined : cost.usd ?? undefined
+const getKnownCost = ({ cost }: RunResult): number | undefined =>
+  cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
 
 /** Runs one task. `onFailed` gets the row of a run that the model failed in, `tell` what each step used. */
-export const run = Effect.fn("SweRun.run")(function*(
+export const run = Effect.fn("SweRun.run")(function* (
   task: SweTask,
   settings: Settings,
   onFailed: (fields: Json.Fields) => Effect.Effect<void>,
@@ -150,7 +164,10 @@ export const run = Effect.fn("SweRun.run")(function*(
   const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
   const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
   const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
-  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
+  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(
+    Effect.catch(({ message }) => Effect.succeed(message)),
+    inPlace
+  )
   if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
 
   const { isDone, result, sessionId } = yield* runAgent(runtime, task, placed, copy.directory, settings, tell)
@@ -160,7 +177,10 @@ export const run = Effect.fn("SweRun.run")(function*(
   }
   const seed = settings.seedOf?.(task)
   const makeMetadata = (model: string) => ({
-    model, env_type: runtime.environment.name, timestamp: new Date(began).toISOString(), ...seed === undefined ? {} : { seed }
+    model,
+    env_type: runtime.environment.name,
+    timestamp: new Date(began).toISOString(),
+    ...(seed === undefined ? {} : { seed })
   })
   if (Exit.isFailure(result)) {
     yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: makeMetadata("") })
@@ -170,9 +190,12 @@ export const run = Effect.fn("SweRun.run")(function*(
   yield* placed.collect
   const patch = yield* copy.patch
   const { check } = task
-  const evaluating = check === undefined ? Effect.undefined : check.folder === undefined
-    ? SweEvaluation.evaluatePatch(task, check, patch)
-    : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
+  const evaluating =
+    check === undefined
+      ? Effect.undefined
+      : check.folder === undefined
+        ? SweEvaluation.evaluatePatch(task, check, patch)
+        : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
   const evaluated = yield* inPlace(evaluating)
   const costUsd = getKnownCost(result.value)
   return {
@@ -193,7 +216,7 @@ export const run = Effect.fn("SweRun.run")(function*(
       usage: Usage.toWire(usage),
       cost: Cost.toWire(result.value.cost),
       duration_ms: (yield* Clock.currentTimeMillis) - began,
-      ...evaluated === undefined ? {} : { evaluation: SweEvaluation.toWire(evaluated) }
+      ...(evaluated === undefined ? {} : { evaluation: SweEvaluation.toWire(evaluated) })
     }
   }
 })

@@ -1,5 +1,6 @@
 /**
- * Task folders of Harbor and of Terminal-Bench: an instruction, the files to work with, and a script that tests what was done.
+ * Task folders of Harbor and of Terminal-Bench: an instruction, the files to work with, and a script that tests what
+ * was done.
  *
  * **Details**
  *
@@ -11,14 +12,16 @@
  * | tests | `tests/test.sh`, which writes a reward to `/logs/verifier` | `run-tests.sh` with `tests/`, by its exit code |
  * | times | `agent.timeout_sec`, `verifier.timeout_sec` | `max_agent_timeout_sec`, `max_test_timeout_sec` |
  *
- * A path names one folder, or a folder of them. The files stand in the workspace as they stand in the folder. `WORKDIR` of the
- * Dockerfile (`/app` without one), `/tests` and `/logs` are absolute places of the task's container: for the workspace they are replaced in the
- * instruction and in the scripts that test. Solutions and tests are not seen by the agent.
+ * A path names one folder, or a folder of them. The files stand in the workspace as they stand in the folder. `WORKDIR`
+ * of the Dockerfile (`/app` without one), `/tests` and `/logs` are absolute places of the task's container: for the
+ * workspace they are replaced in the instruction and in the scripts that test. Solutions and tests are not seen by the
+ * agent.
  *
  * **Gotchas**
  *
- * A Dockerfile is built where commands run in containers (`environment/ImageBuild`); the workspace then begins with what the image has at
- * `WORKDIR`. Elsewhere what it installs has to be there, and a notice says so where it runs anything. Services of a compose file are not started.
+ * A Dockerfile is built where commands run in containers (`environment/ImageBuild`); the workspace then begins with
+ * what the image has at `WORKDIR`. Elsewhere what it installs has to be there, and a notice says so where it runs
+ * anything. Services of a compose file are not started.
  *
  * **Example** (A script of a container, for a workspace)
  *
@@ -55,18 +58,30 @@ const detectKind = (names: ReadonlyArray<string>): "harbor" | "terminal-bench" |
   names.includes("task.toml") ? "harbor" : names.includes("task.yaml") ? "terminal-bench" : undefined
 
 const readOptional = (path: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(Effect.map(fs.readFileString(path), (text) => text as string | undefined), () => undefined))
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.orElseSucceed(
+      Effect.map(fs.readFileString(path), (text) => text as string | undefined),
+      () => undefined
+    )
+  )
 
-const listNames = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readDirectory(path), () => [] as ReadonlyArray<string>))
+const listNames = (path: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.orElseSucceed(fs.readDirectory(path), () => [] as ReadonlyArray<string>)
+  )
 
-const toSeconds = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
+const toSeconds = (value: unknown): number | undefined => (typeof value === "number" && value > 0 ? value : undefined)
 
 /** Settings of a folder; a text is the reason why they cannot be read. */
-const readSettings = Effect.fnUntraced(function*(kind: "harbor" | "terminal-bench", path: string) {
+const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-bench", path: string) {
   const paths = yield* Path.Path
   const file = paths.join(path, kind === "harbor" ? "task.toml" : "task.yaml")
   const text = (yield* readOptional(file)) ?? ""
-  if (kind === "terminal-bench") return yield* Effect.match(Yaml.read(text, file), { onFailure: ({ message }) => message, onSuccess: Json.readFields })
+  if (kind === "terminal-bench")
+    return yield* Effect.match(Yaml.read(text, file), {
+      onFailure: ({ message }) => message,
+      onSuccess: Json.readFields
+    })
   const { parse } = yield* Effect.promise(() => import("effect/encoding/Toml"))
   const parsed = parse(text)
   return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.readFields(parsed.success)
@@ -75,15 +90,23 @@ const readSettings = Effect.fnUntraced(function*(kind: "harbor" | "terminal-benc
 /** Last working directory and the programs that a Dockerfile runs. */
 const parseDockerfile = (text: string | undefined) => ({
   isThere: text !== undefined,
-  workdir: Array.from((text ?? "").matchAll(/^\s*WORKDIR\s+"?(\/[^\s"]*)"?\s*$/gim)).at(-1)?.[1]?.replace(/(.)\/$/, "$1") ?? "/app",
+  workdir:
+    Array.from((text ?? "").matchAll(/^\s*WORKDIR\s+"?(\/[^\s"]*)"?\s*$/gim))
+      .at(-1)?.[1]
+      ?.replace(/(.)\/$/, "$1") ?? "/app",
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
 
 /** Replaces absolute directories of a container by others, wherever they stand as whole names. */
 export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
-  const names = Object.keys(places).filter((name) => name !== "/").toSorted((a, b) => b.length - a.length)
+  const names = Object.keys(places)
+    .filter((name) => name !== "/")
+    .toSorted((a, b) => b.length - a.length)
   if (names.length === 0) return text
-  const pattern = new RegExp(`(?<![\\w./~$}-])(${names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(?![\\w.-])`, "g")
+  const pattern = new RegExp(
+    `(?<![\\w./~$}-])(${names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(?![\\w.-])`,
+    "g"
+  )
   return text.replace(pattern, (name) => places[name] ?? name)
 }
 
@@ -95,11 +118,14 @@ const mapPlaces = ({ workdir }: TestFolder, directory: string): Readonly<Record<
 })
 
 /** The instruction of a task for a workspace. */
-export const renderInstruction = ({ check, instruction }: Pick<SweTask, "check" | "instruction">, directory: string): string =>
+export const renderInstruction = (
+  { check, instruction }: Pick<SweTask, "check" | "instruction">,
+  directory: string
+): string =>
   check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
 /** A folder as a task; a text is the reason why it is none. */
-const fromFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
+const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)
   const kind = detectKind(names)
@@ -107,46 +133,71 @@ const fromFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults)
   const settings = yield* readSettings(kind, path)
   if (typeof settings === "string") return settings
   const isHarbor = kind === "harbor"
-  const instruction = isHarbor ? yield* readOptional(paths.join(path, "instruction.md")) : Json.readString(settings["instruction"])
+  const instruction = isHarbor
+    ? yield* readOptional(paths.join(path, "instruction.md"))
+    : Json.readString(settings["instruction"])
   if (instruction === undefined || instruction.trim() === "") {
     return `${path} has no instruction: write it to ${isHarbor ? "instruction.md" : "instruction of task.yaml"}`
   }
   const test = isHarbor ? "tests/test.sh" : "run-tests.sh"
   const script = yield* readOptional(paths.join(path, test))
   const files = isHarbor ? paths.join(path, "environment") : path
-  const { isThere: hasDockerfile, runs, workdir } = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
-  const { agent, environment, verifier } = { agent: Json.readFields(settings["agent"]), environment: Json.readFields(settings["environment"]), verifier: Json.readFields(settings["verifier"]) }
+  const {
+    isThere: hasDockerfile,
+    runs,
+    workdir
+  } = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
+  const { agent, environment, verifier } = {
+    agent: Json.readFields(settings["agent"]),
+    environment: Json.readFields(settings["environment"]),
+    verifier: Json.readFields(settings["verifier"])
+  }
   const hasFiles = !isHarbor || names.includes("environment")
   const image = Json.readString(environment["docker_image"]) ?? defaults.image
   const task: SweTask = {
     id: paths.basename(path),
     digest: Digest.toHex(`${instruction}\n${script ?? ""}`, 16),
     instruction,
-    source: hasFiles ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld } : { _tag: "Empty" },
+    source: hasFiles
+      ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld }
+      : { _tag: "Empty" },
     prefix: "",
     image,
-    build: defaults.inContainers === true && hasDockerfile && image === undefined
-      ? { directory: files, without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)), seconds: toSeconds(environment["build_timeout_sec"]) ?? buildSeconds, workdir }
-      : undefined,
+    build:
+      defaults.inContainers === true && hasDockerfile && image === undefined
+        ? {
+            directory: files,
+            without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)),
+            seconds: toSeconds(environment["build_timeout_sec"]) ?? buildSeconds,
+            workdir
+          }
+        : undefined,
     setup: defaults.setup,
     agentSeconds: toSeconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
-    check: script === undefined ? undefined : {
-      command: `bash ${testsDirectory}/${test}`,
-      timeoutSeconds: toSeconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ?? defaults.evaluationSeconds,
-      testPatch: undefined,
-      expected: { failToPass: [], passToPass: [] },
-      folder: { path, workdir }
-    }
+    check:
+      script === undefined
+        ? undefined
+        : {
+            command: `bash ${testsDirectory}/${test}`,
+            timeoutSeconds:
+              toSeconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ??
+              defaults.evaluationSeconds,
+            testPatch: undefined,
+            expected: { failToPass: [], passToPass: [] },
+            folder: { path, workdir }
+          }
   }
   const notices = [
-    ...runs && defaults.inContainers !== true ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there, or pass --env docker`] : [],
-    ...script === undefined ? [`task ${task.id}: it has no ${test} and is not scored`] : []
+    ...(runs && defaults.inContainers !== true
+      ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there, or pass --env docker`]
+      : []),
+    ...(script === undefined ? [`task ${task.id}: it has no ${test} and is not scored`] : [])
   ]
   return { task, notices }
 })
 
 /** True where a path is a task folder, or a folder that holds some. */
-export const isThere = Effect.fnUntraced(function*(path: string) {
+export const isThere = Effect.fnUntraced(function* (path: string) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)
   if (detectKind(names) !== undefined) return true
@@ -157,42 +208,58 @@ export const isThere = Effect.fnUntraced(function*(path: string) {
 })
 
 /** Reads the task of a folder, or those of the folders in it. Notices are among the problems, of tasks that are run. */
-export const read = Effect.fn("TaskFolder.read")(function*(given: string, defaults: Defaults): Effect.fn.Return<Tasks, never, FileSystem.FileSystem | Path.Path> {
+export const read = Effect.fn("TaskFolder.read")(function* (
+  given: string,
+  defaults: Defaults
+): Effect.fn.Return<Tasks, never, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
   const path = paths.resolve(given)
   const names = yield* listNames(path)
   const below = names.toSorted().map((name) => paths.join(path, name))
-  const folders = detectKind(names) === undefined
-    ? yield* Effect.filter(below, (folder) => Effect.map(listNames(folder), (names) => detectKind(names) !== undefined))
-    : [path]
+  const folders =
+    detectKind(names) === undefined
+      ? yield* Effect.filter(below, (folder) =>
+          Effect.map(listNames(folder), (names) => detectKind(names) !== undefined)
+        )
+      : [path]
   const found = yield* Effect.forEach(folders, (folder) => fromFolder(folder, defaults))
   return {
-    tasks: found.flatMap((one) => typeof one === "string" ? [] : [one.task]),
-    problems: found.flatMap((one) => typeof one === "string" ? [one] : one.notices)
+    tasks: found.flatMap((one) => (typeof one === "string" ? [] : [one.task])),
+    problems: found.flatMap((one) => (typeof one === "string" ? [one] : one.notices))
   }
 })
 
 const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 8000).includes(0)
 
 /** Copies a file or a directory, with the places of a workspace in the texts. */
-const copyWithPlaces = (from: string, to: string, places: Readonly<Record<string, string>>): Effect.Effect<void, import("effect/PlatformError").PlatformError, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+const copyWithPlaces = (
+  from: string,
+  to: string,
+  places: Readonly<Record<string, string>>
+): Effect.Effect<void, import("effect/PlatformError").PlatformError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const { mode, type } = yield* fs.stat(from)
     if (type === "Directory") {
       yield* fs.makeDirectory(to, { recursive: true })
-      for (const name of yield* fs.readDirectory(from)) yield* copyWithPlaces(paths.join(from, name), paths.join(to, name), places)
+      for (const name of yield* fs.readDirectory(from))
+        yield* copyWithPlaces(paths.join(from, name), paths.join(to, name), places)
       return
     }
     if (type !== "File") return
     const bytes = yield* fs.readFile(from)
-    const content = isText(bytes) ? new TextEncoder().encode(replacePlaces(new TextDecoder().decode(bytes), places)) : bytes
+    const content = isText(bytes)
+      ? new TextEncoder().encode(replacePlaces(new TextDecoder().decode(bytes), places))
+      : bytes
     yield* fs.writeFile(to, content, { mode: mode & 0o777 })
   })
 
-/** Brings the tests of a folder into a workspace, in the place of whatever stands there; commands find the workspace at `at`. */
-export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, directory: string, at: string = directory) {
+/**
+ * Brings the tests of a folder into a workspace, in the place of whatever stands there; commands find the workspace at
+ * `at`.
+ */
+export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, directory: string, at: string = directory) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const root = paths.join(directory, testsDirectory)
@@ -206,7 +273,7 @@ export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, direct
 })
 
 /** Reward that the tests of a workspace wrote; undefined where they wrote none. */
-export const readReward = Effect.fnUntraced(function*(directory: string) {
+export const readReward = Effect.fnUntraced(function* (directory: string) {
   const paths = yield* Path.Path
   const logs = paths.join(directory, testsDirectory, "logs/verifier")
   const text = (yield* readOptional(paths.join(logs, "reward.txt"))) ?? ""

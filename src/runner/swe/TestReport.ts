@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * Read are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters of node, jest, vitest and
- * mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. A line is read by the first form that it has, so that nothing needs
- * to be said about the program.
+ * Read are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters of node,
+ * jest, vitest and mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. A line is read by
+ * the first form that it has, so that nothing needs to be said about the program.
  *
- * A task is resolved when every test of `FAIL_TO_PASS` passes (the problem is solved) and every test of `PASS_TO_PASS` still does (nothing
- * else was broken). Where a task names no tests, the exit code of the command decides. A test that is named and does not appear in the
- * output has not passed.
+ * A task is resolved when every test of `FAIL_TO_PASS` passes (the problem is solved) and every test of `PASS_TO_PASS`
+ * still does (nothing else was broken). Where a task names no tests, the exit code of the command decides. A test that
+ * is named and does not appear in the output has not passed.
  *
  * **Example** (A fixed test and a broken one)
  *
@@ -56,9 +56,29 @@ export interface Score {
 const escapes = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g")
 
 const outcomes: Readonly<Record<string, Outcome>> = {
-  ok: "passed", pass: "passed", passed: "passed", xpass: "passed", "✔": "passed", "✓": "passed", "√": "passed",
-  "not ok": "failed", fail: "failed", failed: "failed", error: "failed", "✖": "failed", "✗": "failed", "×": "failed", "✕": "failed",
-  skip: "skipped", skipped: "skipped", ignored: "skipped", xfail: "skipped", xfailed: "skipped", "﹣": "skipped", "↓": "skipped", "○": "skipped"
+  ok: "passed",
+  pass: "passed",
+  passed: "passed",
+  xpass: "passed",
+  "✔": "passed",
+  "✓": "passed",
+  "√": "passed",
+  "not ok": "failed",
+  fail: "failed",
+  failed: "failed",
+  error: "failed",
+  "✖": "failed",
+  "✗": "failed",
+  "×": "failed",
+  "✕": "failed",
+  skip: "skipped",
+  skipped: "skipped",
+  ignored: "skipped",
+  xfail: "skipped",
+  xfailed: "skipped",
+  "﹣": "skipped",
+  "↓": "skipped",
+  "○": "skipped"
 }
 
 /** A line of a result: its outcome, its name, and what stands for the depth of the test in a suite. */
@@ -78,7 +98,8 @@ const forms: ReadonlyArray<(line: string) => Line | undefined> = [
     return { outcome: directive === undefined ? outcome : "skip", name: own, indent: space.length }
   },
   (line) => {
-    const [, space = "", outcome, name = ""] = /^(\s*)([✔✓√✖✗×✕﹣↓○])\s+(.+?)(?:\s+\(?[\d.]+\s?m?s\)?)?(?:\s+# SKIP.*)?$/u.exec(line) ?? []
+    const [, space = "", outcome, name = ""] =
+      /^(\s*)([✔✓√✖✗×✕﹣↓○])\s+(.+?)(?:\s+\(?[\d.]+\s?m?s\)?)?(?:\s+# SKIP.*)?$/u.exec(line) ?? []
     return outcome === undefined ? undefined : { outcome, name, indent: space.length }
   },
   (line) => {
@@ -86,7 +107,8 @@ const forms: ReadonlyArray<(line: string) => Line | undefined> = [
     return outcome === undefined ? undefined : { outcome, name }
   },
   (line) => {
-    const [, name = "", outcome] = new RegExp(`^(\\S+::.+?) (${words})(?:\\s+\\(.*\\))?(?:\\s+\\[\\s*\\d+%\\])?$`).exec(line) ?? []
+    const [, name = "", outcome] =
+      new RegExp(`^(\\S+::.+?) (${words})(?:\\s+\\(.*\\))?(?:\\s+\\[\\s*\\d+%\\])?$`).exec(line) ?? []
     return outcome === undefined ? undefined : { outcome, name }
   },
   (line) => {
@@ -114,8 +136,8 @@ const parseLine = (line: string): Line | undefined => {
 const suite = /^(\s*)(?:# Subtest: (.+)|▶ (.+?)(?: \([\d.]+ms\))?)$/
 
 /**
- * Reads the tests of an output. A test in a suite is named by itself, and by the names of its suites with ` > ` between; of two results
- * of one name the failed one counts.
+ * Reads the tests of an output. A test in a suite is named by itself, and by the names of its suites with ` > `
+ * between; of two results of one name the failed one counts.
  */
 export const read = (output: string): Tests => {
   const tests = new Map<string, Outcome>()
@@ -149,7 +171,10 @@ const toPart = (names: ReadonlyArray<string>, tests: Tests): Part => {
 }
 
 /** Scores the end of an evaluation command. `exitCode` is undefined where the command was stopped. */
-export const score = ({ exitCode, tests }: { readonly tests: Tests; readonly exitCode: number | undefined }, expected: Expected): Score => {
+export const score = (
+  { exitCode, tests }: { readonly tests: Tests; readonly exitCode: number | undefined },
+  expected: Expected
+): Score => {
   const [failToPass, passToPass] = [toPart(expected.failToPass, tests), toPart(expected.passToPass, tests)]
   const isNamed = failToPass.total + passToPass.total > 0
   const resolved = isNamed ? failToPass.missing.length === 0 && passToPass.missing.length === 0 : exitCode === 0
@@ -157,4 +182,7 @@ export const score = ({ exitCode, tests }: { readonly tests: Tests; readonly exi
 }
 
 /** Score of a task that could not be evaluated. */
-export const makeUnresolvedScore = (expected: Expected): Score => ({ ...score({ tests: new Map(), exitCode: undefined }, expected), resolved: false })
+export const makeUnresolvedScore = (expected: Expected): Score => ({
+  ...score({ tests: new Map(), exitCode: undefined }, expected),
+  resolved: false
+})

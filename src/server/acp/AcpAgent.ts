@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The host opens the sessions; this module speaks the protocol: versions and capabilities, new, loaded, resumed, listed, deleted and closed
- * sessions, prompts, modes and options. Several sessions work at once, each with one prompt at a time. A request that cannot be answered
- * has the protocol's own error, and leaves the others as they are. When the client hangs up every session is closed.
+ * The host opens the sessions; this module speaks the protocol: versions and capabilities, new, loaded, resumed,
+ * listed, deleted and closed sessions, prompts, modes and options. Several sessions work at once, each with one prompt
+ * at a time. A request that cannot be answered has the protocol's own error, and leaves the others as they are. When
+ * the client hangs up every session is closed.
  *
  * **Gotchas**
  *
@@ -31,7 +32,12 @@
  *
  * Source: Agent Client Protocol, version 1.
  */
-import type { AgentContext, ClientCapabilities, LoadSessionResponse, McpServer } from "@agentclientprotocol/sdk/unstable"
+import type {
+  AgentContext,
+  ClientCapabilities,
+  LoadSessionResponse,
+  McpServer
+} from "@agentclientprotocol/sdk/unstable"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -83,8 +89,15 @@ export interface Connection {
 const pageSize = 50
 
 /** Serves the protocol until the client hangs up. */
-export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, ConfigError, Path.Path> {
-  const sdk = yield* OptionalPackage.load("the Agent Client Protocol needs the package", ["@agentclientprotocol/sdk"], () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.rethrowImport))
+export const serve = Effect.fnUntraced(function* (
+  host: AcpHost,
+  { input, write }: Connection
+): Effect.fn.Return<void, ConfigError, Path.Path> {
+  const sdk = yield* OptionalPackage.load(
+    "the Agent Client Protocol needs the package",
+    ["@agentclientprotocol/sdk"],
+    () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.rethrowImport)
+  )
   const { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION, RequestError } = sdk
   const paths = yield* Path.Path
   const context = yield* Effect.context<Path.Path>()
@@ -95,7 +108,9 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
   const toRequestError = (cause: Cause.Cause<Failure>): unknown => {
     const found = cause.reasons.find(Cause.isFailReason)
     if (found === undefined) {
-      return Cause.hasInterrupts(cause) ? RequestError.requestCancelled() : RequestError.internalError(undefined, "an error of the program; see stderr")
+      return Cause.hasInterrupts(cause)
+        ? RequestError.requestCancelled()
+        : RequestError.internalError(undefined, "an error of the program; see stderr")
     }
     const { message, reason } = found.error
     return new RequestError(codes[reason], message)
@@ -103,23 +118,30 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
 
   /** Answers a request: its failure is the protocol's error, and taking it back interrupts the work. */
   const answerRequest = <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>
-    Effect.runPromiseExitWith(context)(Effect.tapCause(work, (cause) => Cause.hasDies(cause) ? Effect.logError("a request failed", cause) : Effect.void), { signal })
-      .then((exit) => {
-        if (Exit.isSuccess(exit)) return exit.value
-        throw toRequestError(exit.cause)
-      })
+    Effect.runPromiseExitWith(context)(
+      Effect.tapCause(work, (cause) =>
+        Cause.hasDies(cause) ? Effect.logError("a request failed", cause) : Effect.void
+      ),
+      { signal }
+    ).then((exit) => {
+      if (Exit.isSuccess(exit)) return exit.value
+      throw toRequestError(exit.cause)
+    })
 
   const requireAbsolute = (cwd: string): Effect.Effect<string, Failure> =>
-    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(makeFailure("invalid_params", `cwd "${cwd}" is not absolute.`))
+    paths.isAbsolute(cwd)
+      ? Effect.succeed(paths.normalize(cwd))
+      : Effect.fail(makeFailure("invalid_params", `cwd "${cwd}" is not absolute.`))
 
   /** Closes what is open of a conversation, by whichever of its ids. */
-  const closeAll = Effect.fnUntraced(function*(id: string, stored: Session["id"] | undefined) {
+  const closeAll = Effect.fnUntraced(function* (id: string, stored: Session["id"] | undefined) {
     yield* sessions.close(id)
-    for (const [other, session] of sessions.entries()) if (stored !== undefined && (yield* session.stored) === stored) yield* sessions.close(other)
+    for (const [other, session] of sessions.entries())
+      if (stored !== undefined && (yield* session.stored) === stored) yield* sessions.close(other)
   })
 
   /** Opens a session; one that is open already is closed first, as the client begins anew with it. */
-  const openSession = Effect.fnUntraced(function*(
+  const openSession = Effect.fnUntraced(function* (
     client: AgentContext,
     id: Ids.SessionId,
     given: { readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined },
@@ -128,29 +150,53 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
     const cwd = yield* requireAbsolute(given.cwd)
     yield* closeAll(id, stored?.id)
     const seen: AcpClient.Options = { client, methods: CLIENT_METHODS, capabilities, sessionId: id }
-    const request: OpenRequest = { id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: AcpClient.makeFiles(seen) }
-    return yield* sessions.open(id, Effect.flatMap(host.open(request), (session) => AcpSession.make(session, AcpClient.make(seen))))
+    const request: OpenRequest = {
+      id: stored?.id ?? id,
+      cwd,
+      stored,
+      mcpServers: given.mcpServers ?? [],
+      files: AcpClient.makeFiles(seen)
+    }
+    return yield* sessions.open(
+      id,
+      Effect.flatMap(host.open(request), (session) => AcpSession.make(session, AcpClient.make(seen)))
+    )
   })
 
   const findOpenSession = (id: string): Effect.Effect<AcpSession.AcpSession, Failure> => {
     const found = sessions.get(id)
     return found === undefined
-      ? Effect.fail(makeFailure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
+      ? Effect.fail(
+          makeFailure(
+            "session_not_found",
+            `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`
+          )
+        )
       : Effect.succeed(found)
   }
 
-  const findStoredSession = Effect.fnUntraced(function*(id: string) {
+  const findStoredSession = Effect.fnUntraced(function* (id: string) {
     const found = yield* host.find(id)
-    return found ?? (yield* makeFailure("session_not_found", `There is no session "${id}". List them with session/list.`))
+    return (
+      found ?? (yield* makeFailure("session_not_found", `There is no session "${id}". List them with session/list.`))
+    )
   })
 
-  const reopenSession = Effect.fnUntraced(function*(client: AgentContext, params: { readonly sessionId: string; readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined }): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
+  const reopenSession = Effect.fnUntraced(function* (
+    client: AgentContext,
+    params: {
+      readonly sessionId: string
+      readonly cwd: string
+      readonly mcpServers?: ReadonlyArray<McpServer> | undefined
+    }
+  ): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
     const found = yield* findStoredSession(params.sessionId)
     const session = yield* openSession(client, Ids.SessionId.make(params.sessionId), params, found)
     return [session, yield* session.state]
   })
 
-  const agent = sdk.agent({ name: "hermes" })
+  const agent = sdk
+    .agent({ name: "hermes" })
     .onRequest(AGENT_METHODS.initialize, ({ params }) => {
       capabilities = params.clientCapabilities ?? {}
       return {
@@ -162,73 +208,142 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
           mcpCapabilities: { http: true, sse: true },
           sessionCapabilities: { list: {}, fork: {}, resume: {}, close: {}, delete: {} }
         },
-        authMethods: capabilities.auth?.terminal === true
-          ? [{ type: "terminal", id: "model", name: "Set up a model", description: "Choose a provider, its key and a model", args: ["model"] }]
-          : []
+        authMethods:
+          capabilities.auth?.terminal === true
+            ? [
+                {
+                  type: "terminal",
+                  id: "model",
+                  name: "Set up a model",
+                  description: "Choose a provider, its key and a model",
+                  args: ["model"]
+                }
+              ]
+            : []
       }
     })
     .onRequest(AGENT_METHODS.authenticate, ({ params, signal }) =>
-      answerRequest(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(makeFailure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
+      answerRequest(
+        params.methodId === "model"
+          ? Effect.succeed({})
+          : Effect.fail(
+              makeFailure(
+                "invalid_params",
+                `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`
+              )
+            ),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_new, ({ client, params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const sessionId = yield* Ids.makeSessionId
-        const session = yield* openSession(client, sessionId, params, undefined)
-        // The client knows of the session when it has the answer.
-        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
-        return { sessionId, ...yield* session.state }
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const sessionId = yield* Ids.makeSessionId
+          const session = yield* openSession(client, sessionId, params, undefined)
+          // The client knows of the session when it has the answer.
+          yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+          return { sessionId, ...(yield* session.state) }
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_load, ({ client, params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const [session, state] = yield* reopenSession(client, params)
-        yield* session.replay
-        yield* session.announce
-        return state
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const [session, state] = yield* reopenSession(client, params)
+          yield* session.replay
+          yield* session.announce
+          return state
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_resume, ({ client, params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const [session, state] = yield* reopenSession(client, params)
-        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
-        return state
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const [session, state] = yield* reopenSession(client, params)
+          yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+          return state
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_fork, ({ client, params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const made = yield* host.fork(yield* findStoredSession(params.sessionId))
-        const session = yield* openSession(client, made.id, params, made)
-        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
-        return { sessionId: made.id, ...yield* session.state }
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const made = yield* host.fork(yield* findStoredSession(params.sessionId))
+          const session = yield* openSession(client, made.id, params, made)
+          yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+          return { sessionId: made.id, ...(yield* session.state) }
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_list, ({ params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const from = Number(params.cursor ?? 0)
-        if (!Number.isSafeInteger(from) || from < 0) return yield* makeFailure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
-        const all = (yield* host.list).filter(({ cwd }) => params.cwd == null || cwd === params.cwd)
-        return {
-          sessions: all.slice(from, from + pageSize).map(({ cwd, endedAt, id, startedAt, title }) => ({
-            sessionId: id,
-            cwd: cwd ?? "/",
-            ...title === undefined ? {} : { title },
-            updatedAt: new Date(endedAt ?? startedAt).toISOString()
-          })),
-          ...all.length > from + pageSize ? { nextCursor: `${from + pageSize}` } : {}
-        }
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const from = Number(params.cursor ?? 0)
+          if (!Number.isSafeInteger(from) || from < 0)
+            return yield* makeFailure(
+              "invalid_params",
+              `Unknown cursor "${params.cursor}". Leave it out to begin anew.`
+            )
+          const all = (yield* host.list).filter(({ cwd }) => params.cwd == null || cwd === params.cwd)
+          return {
+            sessions: all
+              .slice(from, from + pageSize)
+              .map(({ cwd, endedAt, id, startedAt, title }) => ({
+                sessionId: id,
+                cwd: cwd ?? "/",
+                ...(title === undefined ? {} : { title }),
+                updatedAt: new Date(endedAt ?? startedAt).toISOString()
+              })),
+            ...(all.length > from + pageSize ? { nextCursor: `${from + pageSize}` } : {})
+          }
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_delete, ({ params, signal }) =>
-      answerRequest(Effect.gen(function*() {
-        const { id } = yield* findStoredSession(params.sessionId)
-        yield* closeAll(params.sessionId, id)
-        yield* host.remove(id)
-        return {}
-      }), signal))
+      answerRequest(
+        Effect.gen(function* () {
+          const { id } = yield* findStoredSession(params.sessionId)
+          yield* closeAll(params.sessionId, id)
+          yield* host.remove(id)
+          return {}
+        }),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_close, ({ params, signal }) =>
-      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), () => Effect.as(sessions.close(params.sessionId), {})), signal))
+      answerRequest(
+        Effect.flatMap(findOpenSession(params.sessionId), () => Effect.as(sessions.close(params.sessionId), {})),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_set_mode, ({ params, signal }) =>
-      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})), signal))
+      answerRequest(
+        Effect.flatMap(findOpenSession(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_set_config_option, ({ params, signal }) =>
-      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ setOption }) => Effect.map(setOption(params.configId, String(params.value)), (configOptions) => ({ configOptions }))), signal))
+      answerRequest(
+        Effect.flatMap(findOpenSession(params.sessionId), ({ setOption }) =>
+          Effect.map(setOption(params.configId, String(params.value)), (configOptions) => ({ configOptions }))
+        ),
+        signal
+      )
+    )
     .onRequest(AGENT_METHODS.session_prompt, ({ params, signal }) =>
-      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ prompt }) => prompt(params.prompt)), signal))
+      answerRequest(
+        Effect.flatMap(findOpenSession(params.sessionId), ({ prompt }) => prompt(params.prompt)),
+        signal
+      )
+    )
     .onNotification(AGENT_METHODS.session_cancel, ({ params, signal }) =>
-      answerRequest(Effect.ignore(Effect.flatMap(findOpenSession(params.sessionId), ({ cancel }) => cancel)), signal))
+      answerRequest(Effect.ignore(Effect.flatMap(findOpenSession(params.sessionId), ({ cancel }) => cancel)), signal)
+    )
 
   const decoder = new TextDecoder()
   const output = new WritableStream<Uint8Array>({ write: (bytes) => write(decoder.decode(bytes, { stream: true })) })

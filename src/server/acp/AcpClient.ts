@@ -1,14 +1,16 @@
 /**
- * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with what is not saved.
+ * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with what is
+ * not saved.
  *
  * **Details**
  *
- * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its request back.
- * A file is waited for ten seconds.
+ * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its
+ * request back. A file is waited for ten seconds.
  *
- * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment of the agent, its
- * sandbox, its fences and its proxy of credentials, and a process of the editor has none of them. Commands run here, and the client is
- * shown what they write, in terminals where it shows those of the agent (`AcpTerminals`).
+ * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment
+ * of the agent, its sandbox, its fences and its proxy of credentials, and a process of the editor has none of them.
+ * Commands run here, and the client is shown what they write, in terminals where it shows those of the agent
+ * (`AcpTerminals`).
  *
  * Source: Agent Client Protocol, methods of the client.
  */
@@ -27,10 +29,10 @@ import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 
 /** The client did not do what it was asked for. */
-export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")("ClientRefused", {
-  method: Schema.String,
-  cause: Schema.Defect()
-}) {
+export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")(
+  "ClientRefused",
+  { method: Schema.String, cause: Schema.Defect() }
+) {
   override get message(): string {
     return `The client refused ${this.method}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
   }
@@ -49,7 +51,10 @@ export interface SessionClient {
   /** Asks for a permission; interrupting it takes the request back. Undefined where the client did not choose. */
   readonly permission: (request: Omit<RequestPermissionRequest, "sessionId">) => Effect.Effect<string | undefined>
   /** Asks for text or choices; undefined where there is no answer. */
-  readonly elicit: (message: string, schema: Readonly<Record<string, unknown>>) => Effect.Effect<Readonly<Record<string, unknown>> | undefined>
+  readonly elicit: (
+    message: string,
+    schema: Readonly<Record<string, unknown>>
+  ) => Effect.Effect<Readonly<Record<string, unknown>> | undefined>
 }
 
 /** Connection of a session. */
@@ -64,7 +69,10 @@ const sendRequest = <A>(method: string, send: (signal: AbortSignal) => Promise<A
   Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
 
 /** Asks the client; nothing where it does not answer. */
-const requestAnswer = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A | undefined> =>
+const requestAnswer = <A>(
+  method: string,
+  send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
+): Effect.Effect<A | undefined> =>
   Effect.catch(
     sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })),
     (refused) => Effect.as(Effect.logWarning(refused.message), undefined)
@@ -74,17 +82,27 @@ const requestAnswer = <A>(method: string, send: (options: { readonly cancellatio
 export const make = ({ capabilities, client, methods, sessionId }: Options): SessionClient => ({
   capabilities,
   // A connection that is gone closes every session; until then updates have nowhere to go.
-  update: (update) => Effect.ignore(sendRequest(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))),
+  update: (update) =>
+    Effect.ignore(
+      sendRequest(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))
+    ),
   permission: (request) =>
     Effect.map(
-      requestAnswer(methods.session_request_permission, (options) => client.request(methods.session_request_permission, { sessionId, ...request }, options)),
-      (answer) => answer?.outcome.outcome === "selected" ? answer.outcome.optionId : undefined
+      requestAnswer(methods.session_request_permission, (options) =>
+        client.request(methods.session_request_permission, { sessionId, ...request }, options)
+      ),
+      (answer) => (answer?.outcome.outcome === "selected" ? answer.outcome.optionId : undefined)
     ),
   elicit: (message, requestedSchema) =>
     Effect.map(
       requestAnswer(methods.elicitation_create, (options) =>
-        client.request<{ readonly action?: unknown; readonly content?: unknown }>(methods.elicitation_create, { sessionId, mode: "form", message, requestedSchema }, options)),
-      (answer) => answer?.action === "accept" && Json.isFields(answer.content) ? answer.content : undefined
+        client.request<{ readonly action?: unknown; readonly content?: unknown }>(
+          methods.elicitation_create,
+          { sessionId, mode: "form", message, requestedSchema },
+          options
+        )
+      ),
+      (answer) => (answer?.action === "accept" && Json.isFields(answer.content) ? answer.content : undefined)
     )
 })
 
@@ -99,30 +117,55 @@ export const makeFiles = ({ capabilities, client, methods, sessionId }: Options)
   let silentUntil = 0
 
   /** Asks the client for a file, and takes the request back where nobody waits for it any more. */
-  const requestFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> => {
-    const silent = new ClientRefused({ method, cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`) })
+  const requestFile = <A>(
+    method: string,
+    send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
+  ): Effect.Effect<A, ClientRefused> => {
+    const silent = new ClientRefused({
+      method,
+      cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`)
+    })
     return Effect.clockWith((clock) =>
       clock.currentTimeMillisUnsafe() < silentUntil
         ? Effect.fail(silent)
         : sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
-          Effect.timeoutOrElse({
-            duration: fileWait,
-            orElse: () => {
-              silentUntil = clock.currentTimeMillisUnsafe() + silenceMillis
-              return Effect.andThen(Effect.logWarning(`${silent.message}. For a minute files are those of the disk.`), Effect.fail(silent))
-            }
-          })
-        ))
+            Effect.timeoutOrElse({
+              duration: fileWait,
+              orElse: () => {
+                silentUntil = clock.currentTimeMillisUnsafe() + silenceMillis
+                return Effect.andThen(
+                  Effect.logWarning(`${silent.message}. For a minute files are those of the disk.`),
+                  Effect.fail(silent)
+                )
+              }
+            })
+          )
+    )
   }
 
   return {
-    read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
-      Effect.map(
-        requestFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
-        ({ content }) => content
-      ),
-    write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
-      Effect.asVoid(requestFile(methods.fs_write_text_file, (options) =>
-        client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest, options)))
+    read:
+      capabilities.fs?.readTextFile !== true
+        ? undefined
+        : (path) =>
+            Effect.map(
+              requestFile(methods.fs_read_text_file, (options) =>
+                client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)
+              ),
+              ({ content }) => content
+            ),
+    write:
+      capabilities.fs?.writeTextFile !== true
+        ? undefined
+        : (path, content) =>
+            Effect.asVoid(
+              requestFile(methods.fs_write_text_file, (options) =>
+                client.request(
+                  methods.fs_write_text_file,
+                  { sessionId, path, content } satisfies WriteTextFileRequest,
+                  options
+                )
+              )
+            )
   }
 }

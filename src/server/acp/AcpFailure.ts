@@ -13,7 +13,8 @@ export class AcpFailure extends Schema.TaggedError<AcpFailure>("hermes-effect/se
 }) {}
 
 /** Makes an {@link AcpFailure}. */
-export const makeFailure = (reason: AcpFailure["reason"], message: string): AcpFailure => new AcpFailure({ reason, message: Redaction.redactText(message) })
+export const makeFailure = (reason: AcpFailure["reason"], message: string): AcpFailure =>
+  new AcpFailure({ reason, message: Redaction.redactText(message) })
 
 /** Codes of the protocol. */
 export const codes: Readonly<Record<AcpFailure["reason"], number>> = {

@@ -1,11 +1,13 @@
 /**
- * Files of an editor below the file tools: `read_file`, `patch` and `write_file` see what the editor has not saved, and write through it.
+ * Files of an editor below the file tools: `read_file`, `patch` and `write_file` see what the editor has not saved, and
+ * write through it.
  *
  * **Details**
  *
- * Only files of this machine inside of the session's directory are the editor's, and only after the fences of the file tools let them
- * through. Where the editor refuses one, or has what the file has, the file itself is read; where it refuses to write, the file is written.
- * One that does not answer is waited for ten seconds, once a minute. A text that is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
+ * Only files of this machine inside of the session's directory are the editor's, and only after the fences of the file
+ * tools let them through. Where the editor refuses one, or has what the file has, the file itself is read; where it
+ * refuses to write, the file is written. One that does not answer is waited for ten seconds, once a minute. A text that
+ * is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
  *
  * Source: Agent Client Protocol, `fs/read_text_file` and `fs/write_text_file`.
  */
@@ -28,7 +30,7 @@ const IsEditing = Context.Reference<boolean>("hermes-effect/server/AcpFiles/IsEd
 /** Tells the files of an environment which call they serve; a part of the runtime of each session. */
 export const middleware: Middleware.Contained = Middleware.toolServices({
   name: "acp-files",
-  services: (given, { toolName }) => editing.has(toolName) ? Context.add(given, IsEditing, true) : given
+  services: (given, { toolName }) => (editing.has(toolName) ? Context.add(given, IsEditing, true) : given)
 })
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -67,7 +69,7 @@ const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => 
         buffer.set(piece)
         return piece.length
       }),
-    readAlloc: (size) => Effect.sync(() => at >= bytes.length ? Option.none() : Option.some(takeBytes(Number(size))))
+    readAlloc: (size) => Effect.sync(() => (at >= bytes.length ? Option.none() : Option.some(takeBytes(Number(size)))))
   }
 }
 
@@ -75,13 +77,18 @@ const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => 
 const mostBytes = 10 * 1024 * 1024
 
 /** Puts the files of an editor, inside of a directory, in front of those of an environment. */
-export const wrapEnvironment = (environment: Environment, { read, write }: ClientFiles, directory: string, paths: Path.Path): Environment => {
-  if (environment.trees.place !== "here" || read === undefined && write === undefined) return environment
+export const wrapEnvironment = (
+  environment: Environment,
+  { read, write }: ClientFiles,
+  directory: string,
+  paths: Path.Path
+): Environment => {
+  if (environment.trees.place !== "here" || (read === undefined && write === undefined)) return environment
   const { files } = environment
   const isInside = (path: string): boolean => path.startsWith(directory === "/" ? directory : `${directory}/`)
 
   /** Bytes that the editor has in the place of those of the file; undefined where the file's own count. */
-  const readUnsaved = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Uint8Array | undefined> {
+  const readUnsaved = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Uint8Array | undefined> {
     if (read === undefined || !isInside(path) || !(yield* IsEditing)) return undefined
     const info = yield* Effect.orElseSucceed(files.stat(path), () => undefined)
     if (info?.type !== "File" || Number(info.size) > mostBytes) return undefined
@@ -93,10 +100,15 @@ export const wrapEnvironment = (environment: Environment, { read, write }: Clien
   })
 
   /** Lets the editor write; false where the file is to be written as it is. */
-  const writeThroughEditor = Effect.fnUntraced(function*(from: string, to: string): Effect.fn.Return<boolean, PlatformError> {
+  const writeThroughEditor = Effect.fnUntraced(function* (
+    from: string,
+    to: string
+  ): Effect.fn.Return<boolean, PlatformError> {
     if (write === undefined || !isInside(to) || !(yield* IsEditing)) return false
     const text = decodeUtf8(yield* files.readFile(from))
-    return text !== undefined && (yield* Effect.match(write(to, text), { onSuccess: () => true, onFailure: () => false }))
+    return (
+      text !== undefined && (yield* Effect.match(write(to, text), { onSuccess: () => true, onFailure: () => false }))
+    )
   })
 
   return {
@@ -104,11 +116,19 @@ export const wrapEnvironment = (environment: Environment, { read, write }: Clien
     files: {
       ...files,
       open: (path, options) =>
-        options?.flag !== undefined && options.flag !== "r" ? files.open(path, options) : Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) =>
-          Effect.map(files.open(path, options), (file) => bytes === undefined ? file : wrapFile(file, bytes))),
-      readFile: (path) => Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) => bytes === undefined ? files.readFile(path) : Effect.succeed(bytes)),
+        options?.flag !== undefined && options.flag !== "r"
+          ? files.open(path, options)
+          : Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) =>
+              Effect.map(files.open(path, options), (file) => (bytes === undefined ? file : wrapFile(file, bytes)))
+            ),
+      readFile: (path) =>
+        Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) =>
+          bytes === undefined ? files.readFile(path) : Effect.succeed(bytes)
+        ),
       rename: (from, to) =>
-        Effect.flatMap(writeThroughEditor(from, paths.normalize(to)), (isWritten) => isWritten ? files.remove(from, { force: true }) : files.rename(from, to))
+        Effect.flatMap(writeThroughEditor(from, paths.normalize(to)), (isWritten) =>
+          isWritten ? files.remove(from, { force: true }) : files.rename(from, to)
+        )
     }
   }
 }

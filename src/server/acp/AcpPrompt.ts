@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * An embedded file stands behind the text as `<file path="…">`, with its secrets masked as in a result of the file tools. A link
- * stands where it was, by its path or address, so that the agent can read it. What the agent does not take (audio, bytes that are no
- * image) is refused, and nothing is sent.
+ * An embedded file stands behind the text as `<file path="…">`, with its secrets masked as in a result of the file
+ * tools. A link stands where it was, by its path or address, so that the agent can read it. What the agent does not
+ * take (audio, bytes that are no image) is refused, and nothing is sent.
  *
  * Source: Agent Client Protocol, `session/prompt`.
  */
@@ -39,7 +39,7 @@ interface Part {
 }
 
 /** Returns the path of a `file:` address, and any other address as it is. */
-const resolveAddress = Effect.fnUntraced(function*(uri: string): Effect.fn.Return<string, never, Path.Path> {
+const resolveAddress = Effect.fnUntraced(function* (uri: string): Effect.fn.Return<string, never, Path.Path> {
   const paths = yield* Path.Path
   const url = URL.canParse(uri) ? new URL(uri) : undefined
   return url?.protocol === "file:" ? yield* Effect.orElseSucceed(paths.fromFileUrl(url), () => uri) : uri
@@ -48,7 +48,8 @@ const resolveAddress = Effect.fnUntraced(function*(uri: string): Effect.fn.Retur
 const decodeBase64 = Schema.decodeOption(Schema.Uint8ArrayFromBase64)
 
 const toImagePart = (data: string, mediaType: string): Effect.Effect<Prompt.FilePart, string> => {
-  if (!imageTypes.includes(mediaType)) return Effect.fail(`Images of the type ${mediaType} are not supported. Send one of ${imageTypes.join(", ")}.`)
+  if (!imageTypes.includes(mediaType))
+    return Effect.fail(`Images of the type ${mediaType} are not supported. Send one of ${imageTypes.join(", ")}.`)
   if (data.length > mostImageChars) return Effect.fail("The image is larger than 20 MiB. Send a smaller one.")
   const bytes = Option.filter(decodeBase64(data), ({ length }) => length > 0)
   return Option.isNone(bytes)
@@ -56,7 +57,7 @@ const toImagePart = (data: string, mediaType: string): Effect.Effect<Prompt.File
     : Effect.succeed(Prompt.filePart({ mediaType, data: bytes.value }))
 }
 
-const toMessagePart = Effect.fnUntraced(function*(block: ContentBlock): Effect.fn.Return<Part, string, Path.Path> {
+const toMessagePart = Effect.fnUntraced(function* (block: ContentBlock): Effect.fn.Return<Part, string, Path.Path> {
   switch (block.type) {
     case "text":
       return { text: block.text }
@@ -67,7 +68,11 @@ const toMessagePart = Effect.fnUntraced(function*(block: ContentBlock): Effect.f
     case "resource": {
       const { resource } = block
       const place = yield* resolveAddress(resource.uri)
-      if ("blob" in resource) return { text: `@${place}`, image: yield* toImagePart(resource.blob, resource.mimeType ?? "application/octet-stream") }
+      if ("blob" in resource)
+        return {
+          text: `@${place}`,
+          image: yield* toImagePart(resource.blob, resource.mimeType ?? "application/octet-stream")
+        }
       const content = Redaction.redactText(resource.text).replace(/\n?$/, "\n")
       return { text: `@${place}`, file: `<file path=${JSON.stringify(place)}>\n${content}</file>` }
     }
@@ -77,15 +82,20 @@ const toMessagePart = Effect.fnUntraced(function*(block: ContentBlock): Effect.f
 })
 
 /** Reads a prompt; fails with a line that says which part is not taken. */
-export const read = Effect.fnUntraced(function*(blocks: ReadonlyArray<ContentBlock>): Effect.fn.Return<AcpMessage, string, Path.Path> {
+export const read = Effect.fnUntraced(function* (
+  blocks: ReadonlyArray<ContentBlock>
+): Effect.fn.Return<AcpMessage, string, Path.Path> {
   const parts = yield* Effect.forEach(blocks, toMessagePart)
-  const shown = parts.map(({ text }) => text).join("").trim()
+  const shown = parts
+    .map(({ text }) => text)
+    .join("")
+    .trim()
   const files = parts.flatMap(({ file }) => file ?? [])
   const images = parts.flatMap(({ image }) => image ?? [])
   if (shown === "" && images.length === 0) return yield* Effect.fail("The prompt is empty.")
   const text = [shown, ...files].join("\n\n")
   return {
     shown: shown === "" ? images.map(({ mediaType }) => `[${mediaType}]`).join(" ") : shown,
-    prompt: images.length === 0 ? text : [...text === "" ? [] : [Prompt.textPart({ text })], ...images]
+    prompt: images.length === 0 ? text : [...(text === "" ? [] : [Prompt.textPart({ text })]), ...images]
   }
 })

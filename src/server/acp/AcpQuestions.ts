@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A client without forms shows the choices of a clarification as those of a permission. A question that the client cannot show, or
- * does not answer, is answered with nothing, so that no turn hangs; for an approval that is a denial. A question that is closed
- * elsewhere takes its request back. Hidden characters are marked in all that is asked; an answer is the choice itself.
+ * A client without forms shows the choices of a clarification as those of a permission. A question that the client
+ * cannot show, or does not answer, is answered with nothing, so that no turn hangs; for an approval that is a denial. A
+ * question that is closed elsewhere takes its request back. Hidden characters are marked in all that is asked; an
+ * answer is the choice itself.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */
@@ -42,7 +43,13 @@ const labels = {
 } as const
 
 /** Answers of an approval; those that last name what they hold for, and the rule that is written for it. */
-const listOffers = ({ choices, command, prefix, rules, targets }: QuestionContent<"Approval">): ReadonlyArray<PermissionOption> =>
+const listOffers = ({
+  choices,
+  command,
+  prefix,
+  rules,
+  targets
+}: QuestionContent<"Approval">): ReadonlyArray<PermissionOption> =>
   choices.flatMap((choice): ReadonlyArray<PermissionOption> => {
     const [label, kind] = labels[choice]
     if (choice !== "session" && choice !== "always") return [{ optionId: choice, name: label, kind }]
@@ -53,11 +60,15 @@ const listOffers = ({ choices, command, prefix, rules, targets }: QuestionConten
     const named = targets.map((target) => nameTarget(target, command)).join(", ")
     return [
       { optionId: choice, name: nameOffer(named, rules?.exact), kind },
-      ...prefix === undefined ? [] : [{
-        optionId: `${choice}:prefix`,
-        name: nameOffer(`commands that begin with ${showLine(prefix.text)}`, rules?.prefix),
-        kind
-      }]
+      ...(prefix === undefined
+        ? []
+        : [
+            {
+              optionId: `${choice}:prefix`,
+              name: nameOffer(`commands that begin with ${showLine(prefix.text)}`, rules?.prefix),
+              kind
+            }
+          ])
     ]
   })
 
@@ -66,25 +77,33 @@ const toReply = (question: QuestionContent<"Approval">, option: string | undefin
   const offered = listOffers(question).find(({ optionId }) => optionId === option)
   const [choice, prefix] = offered?.optionId.split(":") ?? []
   const found = question.choices.find((one) => one === choice)
-  return found === undefined ? { choice: "deny" as const } : { choice: found, ...prefix === undefined ? {} : { prefix: true } }
+  return found === undefined
+    ? { choice: "deny" as const }
+    : { choice: found, ...(prefix === undefined ? {} : { prefix: true }) }
 }
 
 const renderPreview = ({ command, description, preview }: QuestionContent<"Approval">): Array<ToolCallContent> => [
   // The title is one line, in which a script is hard to read.
-  ...command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : [],
+  ...(command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : []),
   { type: "content", content: { type: "text", text: description } },
-  ...preview === undefined ? [] : AcpUpdates.parseDifferences({ diff: preview, path: FileChange.readFileName({ diff: preview, path: "" }) }).map(({ content }) => content)
+  ...(preview === undefined
+    ? []
+    : AcpUpdates.parseDifferences({ diff: preview, path: FileChange.readFileName({ diff: preview, path: "" }) }).map(
+        ({ content }) => content
+      ))
 ]
 
 /** Form of a question of the agent: choices, and words of the user's own. */
 const buildForm = (choices: ReadonlyArray<string>, multiple: boolean) => ({
   type: "object",
   properties: {
-    ...choices.length === 0 ? {} : {
-      choice: multiple
-        ? { type: "array", title: "Answers", items: { type: "string", enum: choices } }
-        : { type: "string", title: "Answer", enum: choices }
-    },
+    ...(choices.length === 0
+      ? {}
+      : {
+          choice: multiple
+            ? { type: "array", title: "Answers", items: { type: "string", enum: choices } }
+            : { type: "string", title: "Answer", enum: choices }
+        }),
     words: { type: "string", title: choices.length === 0 ? "Answer" : "Another answer" }
   }
 })
@@ -93,17 +112,21 @@ const buildForm = (choices: ReadonlyArray<string>, multiple: boolean) => ({
 const readAnswers = (
   content: Readonly<Record<string, unknown>> | undefined,
   choices: ReadonlyArray<string>
-): ReadonlyArray<string> => [
-  ...[content?.["choice"]].flat().map((shown) => choices.find((one) => VisibleText.showLine(one) === shown) ?? shown),
-  content?.["words"]
-].filter((one): one is string => typeof one === "string" && one.trim() !== "")
+): ReadonlyArray<string> =>
+  [
+    ...[content?.["choice"]].flat().map((shown) => choices.find((one) => VisibleText.showLine(one) === shown) ?? shown),
+    content?.["words"]
+  ].filter((one): one is string => typeof one === "string" && one.trim() !== "")
 
 /** Makes the questions of a session, which are taken back when the scope closes. */
-export const make = Effect.fnUntraced(function*(live: LiveSession, client: SessionClient): Effect.fn.Return<AcpQuestions, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (
+  live: LiveSession,
+  client: SessionClient
+): Effect.fn.Return<AcpQuestions, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const asking = new Map<OpenQuestion["id"], Fiber.Fiber<unknown, unknown>>()
 
-  const requestApproval = Effect.fnUntraced(function*(id: string, question: QuestionContent<"Approval">) {
+  const requestApproval = Effect.fnUntraced(function* (id: string, question: QuestionContent<"Approval">) {
     const option = yield* client.permission({
       toolCall: {
         toolCallId: question.tool_call_id ?? id,
@@ -117,32 +140,51 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
     yield* live.answer(id, { _tag: "Approval", reply: toReply(question, option) })
   })
 
-  const requestClarification = Effect.fnUntraced(function*(id: string, { choices, multiple, question }: QuestionContent<"Clarification">) {
+  const requestClarification = Effect.fnUntraced(function* (
+    id: string,
+    { choices, multiple, question }: QuestionContent<"Clarification">
+  ) {
     if (client.capabilities.elicitation?.form != null) {
-      const content = yield* client.elicit(VisibleText.showLines(question), buildForm(choices.map(VisibleText.showLine), multiple))
+      const content = yield* client.elicit(
+        VisibleText.showLines(question),
+        buildForm(choices.map(VisibleText.showLine), multiple)
+      )
       return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
     }
-    const chosen = choices.length === 0 || multiple ? undefined : yield* client.permission({
-      toolCall: { toolCallId: id, title: VisibleText.showLines(question), kind: "think", status: "pending" },
-      options: [
-        ...choices.map((choice, index): PermissionOption => ({
-          optionId: `${index}`,
-          name: VisibleText.showLine(choice),
-          kind: "allow_once"
-        })),
-        { optionId: "none", name: "No answer", kind: "reject_once" }
-      ]
-    })
+    const chosen =
+      choices.length === 0 || multiple
+        ? undefined
+        : yield* client.permission({
+            toolCall: { toolCallId: id, title: VisibleText.showLines(question), kind: "think", status: "pending" },
+            options: [
+              ...choices.map((choice, index): PermissionOption => ({
+                optionId: `${index}`,
+                name: VisibleText.showLine(choice),
+                kind: "allow_once"
+              })),
+              { optionId: "none", name: "No answer", kind: "reject_once" }
+            ]
+          })
     const answer = choices.find((_, index) => `${index}` === chosen)
     yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
   })
 
-  const requestPlanDecision = Effect.fnUntraced(function*(id: string, { modes, plan }: QuestionContent<"Plan">) {
+  const requestPlanDecision = Effect.fnUntraced(function* (id: string, { modes, plan }: QuestionContent<"Plan">) {
     const text = VisibleText.showLines(plan.replaceAll("\r\n", "\n"))
     const option = yield* client.permission({
-      toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text } }] },
+      toolCall: {
+        toolCallId: id,
+        title: "Carry out this plan?",
+        kind: "switch_mode",
+        status: "pending",
+        content: [{ type: "content", content: { type: "text", text } }]
+      },
       options: [
-        ...modes.map((mode): PermissionOption => ({ optionId: mode, name: `Approve, go on in the mode ${modeNames[mode][0]}`, kind: "allow_once" })),
+        ...modes.map((mode): PermissionOption => ({
+          optionId: mode,
+          name: `Approve, go on in the mode ${modeNames[mode][0]}`,
+          kind: "allow_once"
+        })),
         { optionId: "plan", name: "Keep planning", kind: "reject_once" }
       ]
     })
@@ -163,7 +205,13 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
   return {
     ask: (asked) =>
       // It was answered elsewhere, or taken back with its turn.
-      Effect.map(Effect.forkIn(Effect.catch(handleQuestion(asked), () => Effect.void), scope), (fiber) => void asking.set(asked.id, fiber)),
+      Effect.map(
+        Effect.forkIn(
+          Effect.catch(handleQuestion(asked), () => Effect.void),
+          scope
+        ),
+        (fiber) => void asking.set(asked.id, fiber)
+      ),
     withdraw: (id) =>
       Effect.suspend(() => {
         const fiber = asking.get(id)

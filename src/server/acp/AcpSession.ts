@@ -3,12 +3,14 @@
  *
  * **Details**
  *
- * A prompt ends when its turn has ended and all updates before were sent. While one is under way another is refused. The session keeps
- * its id over compactions; the agent goes on in the stored session that took the place of the compacted one.
+ * A prompt ends when its turn has ended and all updates before were sent. While one is under way another is refused.
+ * The session keeps its id over compactions; the agent goes on in the stored session that took the place of the
+ * compacted one.
  *
- * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up its command. One
- * whose request is taken back does the same, and has the protocol's error for it; one whose session is closed is answered as cancelled.
- * A cancellation while no prompt is under way stops the turn that a report from the background began.
+ * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up
+ * its command. One whose request is taken back does the same, and has the protocol's error for it; one whose session is
+ * closed is answered as cancelled. A cancellation while no prompt is under way stops the turn that a report from the
+ * background began.
  *
  * Source: Agent Client Protocol, sessions.
  */
@@ -61,7 +63,10 @@ export interface OpenedSession {
   readonly commands: ReadonlyArray<AcpCommand>
   /** Tokens that the model holds; undefined where nobody knows. */
   readonly window: Effect.Effect<number | undefined>
-  /** Files that the runs of the conversation changed: a session that is loaded shows them beside its calls. None when absent. */
+  /**
+   * Files that the runs of the conversation changed: a session that is loaded shows them beside its calls. None when
+   * absent.
+   */
   readonly changes?: Effect.Effect<ReadonlyArray<ChangeSet>, SessionStoreError> | undefined
   /** Things that the user should know before the first prompt. */
   readonly notices: ReadonlyArray<string>
@@ -103,7 +108,10 @@ interface OpenPrompt {
   plan: { readonly id: OpenQuestion["id"]; readonly exit: TurnExit } | undefined
 }
 
-/** Time that closing waits for the turn of a prompt, which is cancelled then: longer than a call is waited for that hangs. */
+/**
+ * Time that closing waits for the turn of a prompt, which is cancelled then: longer than a call is waited for that
+ * hangs.
+ */
 const closeGrace = "7 seconds"
 
 const cancelled: PromptResponse = { stopReason: "cancelled" }
@@ -111,15 +119,23 @@ const cancelled: PromptResponse = { stopReason: "cancelled" }
 const toPromptResponse = (exit: TurnExit, { isCancelled }: OpenPrompt): Effect.Effect<PromptResponse, AcpFailure> => {
   if (Exit.isSuccess(exit)) {
     const { exit: how, usage } = exit.value
-    return Effect.succeed({ stopReason: isCancelled ? "cancelled" : stopReasons[how] ?? "end_turn", usage: AcpUpdates.toAcpUsage(usage) })
+    return Effect.succeed({
+      stopReason: isCancelled ? "cancelled" : (stopReasons[how] ?? "end_turn"),
+      usage: AcpUpdates.toAcpUsage(usage)
+    })
   }
   if (isCancelled || Exit.hasInterrupts(exit)) return Effect.succeed(cancelled)
   const error = Exit.findErrorOption(exit)
-  return Effect.fail(makeFailure("internal", error._tag === "Some" ? error.value.message : "The turn ended by a defect; see the log on stderr."))
+  return Effect.fail(
+    makeFailure(
+      "internal",
+      error._tag === "Some" ? error.value.message : "The turn ended by a defect; see the log on stderr."
+    )
+  )
 }
 
 /** Opens a session for a client, as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { changes = Effect.succeed([]), commands, cwd, live, models, notices, window }: OpenedSession,
   client: SessionClient
 ): Effect.fn.Return<AcpSession, never, Path.Path | Scope.Scope> {
@@ -135,28 +151,37 @@ export const make = Effect.fnUntraced(function*(
   let updates: AcpUpdates.TurnUpdates | undefined
   let unsaid = notices
 
-  const titled = Effect.gen(function*() {
+  const titled = Effect.gen(function* () {
     const session = yield* Effect.orElseSucceed(live.known, () => undefined)
-    if (session?.title !== undefined) yield* client.update({ sessionUpdate: "session_info_update", title: session.title })
+    if (session?.title !== undefined)
+      yield* client.update({ sessionUpdate: "session_info_update", title: session.title })
   })
 
-  const sendUpdates = Effect.fnUntraced(function*(events: ReturnType<StreamSecrets.StreamSecrets["of"]>) {
+  const sendUpdates = Effect.fnUntraced(function* (events: ReturnType<StreamSecrets.StreamSecrets["of"]>) {
     for (const one of events) for (const update of updates?.of(one) ?? []) yield* client.update(update)
   })
 
-  const showEnd = Effect.gen(function*() {
+  const showEnd = Effect.gen(function* () {
     yield* sendUpdates(imageless.of(hidden.end()))
     yield* sendUpdates(imageless.end())
     for (const update of updates?.end() ?? []) yield* client.update(update)
   })
 
-  const handleEvent = Effect.fnUntraced(function*(event: HostEvent) {
+  const handleEvent = Effect.fnUntraced(function* (event: HostEvent) {
     switch (event._tag) {
       case "TurnStarted": {
         const { isRewritten, message } = event.turn
         tokens ??= yield* window
-        updates = AcpUpdates.makeTurnUpdates(!isRewritten, { resolve: resolvePath, window: () => tokens, hasTerminals: AcpTerminals.isShown(client.capabilities) })
-        if (message.origin !== "client") yield* client.update({ sessionUpdate: "user_message_chunk", content: { type: "text", text: Redaction.redactText(message.shown) } })
+        updates = AcpUpdates.makeTurnUpdates(!isRewritten, {
+          resolve: resolvePath,
+          window: () => tokens,
+          hasTerminals: AcpTerminals.isShown(client.capabilities)
+        })
+        if (message.origin !== "client")
+          yield* client.update({
+            sessionUpdate: "user_message_chunk",
+            content: { type: "text", text: Redaction.redactText(message.shown) }
+          })
         else if (current?.plan !== undefined) Object.assign(current, { plan: undefined, message: message.id })
         return
       }
@@ -174,7 +199,8 @@ export const make = Effect.fnUntraced(function*(
         return yield* questions.ask(event.question)
       case "QuestionClosed": {
         if (current?.plan?.id === event.id) {
-          const goesOn = event.answer?._tag === "Plan" && Boolean(event.answer.mode !== "plan" || event.answer.words?.trim())
+          const goesOn =
+            event.answer?._tag === "Plan" && Boolean(event.answer.mode !== "plan" || event.answer.words?.trim())
           if (!goesOn) yield* Deferred.succeed(current.done, current.plan.exit)
         }
         return event.answer === undefined ? yield* questions.withdraw(event.id) : questions.forget(event.id)
@@ -184,10 +210,16 @@ export const make = Effect.fnUntraced(function*(
       case "SettingsChanged": {
         tokens = undefined
         yield* client.update({ sessionUpdate: "current_mode_update", currentModeId: event.settings.mode })
-        return yield* client.update({ sessionUpdate: "config_option_update", configOptions: yield* settings.optionsOf(event.settings) })
+        return yield* client.update({
+          sessionUpdate: "config_option_update",
+          configOptions: yield* settings.optionsOf(event.settings)
+        })
       }
       case "Notice":
-        return yield* client.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text: Redaction.redactText(`${event.message}\n`) } })
+        return yield* client.update({
+          sessionUpdate: "agent_thought_chunk",
+          content: { type: "text", text: Redaction.redactText(`${event.message}\n`) }
+        })
       case "MessagesReturned": {
         const isReturned = event.messages.some(({ id }) => id === current?.message)
         if (isReturned && current !== undefined) yield* Deferred.succeed(current.done, Exit.interrupt())
@@ -199,16 +231,21 @@ export const make = Effect.fnUntraced(function*(
         return
     }
   })
-  const reading = yield* Effect.forkScoped(Effect.ensuring(
-    EventReaders.forEachEvent(reader, handleEvent),
-    Effect.andThen(showEnd, Effect.suspend(() => current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
-  ))
+  const reading = yield* Effect.forkScoped(
+    Effect.ensuring(
+      EventReaders.forEachEvent(reader, handleEvent),
+      Effect.andThen(
+        showEnd,
+        Effect.suspend(() => (current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
+      )
+    )
+  )
 
   /** Stops the turn; nothing that waits begins behind it. */
   const stopAll = Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
 
   /** Ends a prompt that nobody waits for any more, and no other's turn. */
-  const withdrawPrompt = Effect.fnUntraced(function*({ done, message, plan }: OpenPrompt) {
+  const withdrawPrompt = Effect.fnUntraced(function* ({ done, message, plan }: OpenPrompt) {
     if (message === undefined) return
     if ((yield* live.unqueue(message)) !== undefined) {
       yield* Deferred.succeed(done, Exit.interrupt())
@@ -226,24 +263,37 @@ export const make = Effect.fnUntraced(function*(
   })
 
   // A prompt that is under way is cancelled, and answered behind what its turn still says.
-  yield* Effect.addFinalizer(() => Effect.gen(function*() {
-    const open = current
-    const ended = open === undefined ? Effect.void : Effect.andThen(cancel, open.message === undefined ? Effect.void : Deferred.await(open.done))
-    yield* Effect.timeoutOption(Effect.interruptible(ended), closeGrace)
-    yield* live.close
-    yield* Fiber.await(reading)
-  }))
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      const open = current
+      const ended =
+        open === undefined
+          ? Effect.void
+          : Effect.andThen(cancel, open.message === undefined ? Effect.void : Deferred.await(open.done))
+      yield* Effect.timeoutOption(Effect.interruptible(ended), closeGrace)
+      yield* live.close
+      yield* Fiber.await(reading)
+    })
+  )
 
   /** Sends a message and waits for its turn. Whoever takes the request back is answered when that has ended, too. */
-  const runPromptTurn = (open: OpenPrompt, prompt: RunInput["prompt"], shown: string): Effect.Effect<PromptResponse, AcpFailure> =>
-    Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
-      if (open.isCancelled) return cancelled
-      open.message = (yield* live.send({ prompt, shown })).message.id
-      // It may have been cancelled while it was sent.
-      if (open.isCancelled) yield* withdrawPrompt(open)
-      const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () => Effect.andThen(withdrawPrompt(open), Deferred.await(open.done)))
-      return yield* toPromptResponse(exit, open)
-    }))
+  const runPromptTurn = (
+    open: OpenPrompt,
+    prompt: RunInput["prompt"],
+    shown: string
+  ): Effect.Effect<PromptResponse, AcpFailure> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        if (open.isCancelled) return cancelled
+        open.message = (yield* live.send({ prompt, shown })).message.id
+        // It may have been cancelled while it was sent.
+        if (open.isCancelled) yield* withdrawPrompt(open)
+        const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () =>
+          Effect.andThen(withdrawPrompt(open), Deferred.await(open.done))
+        )
+        return yield* toPromptResponse(exit, open)
+      })
+    )
 
   const findCommand = (shown: string) => {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/u.exec(shown) ?? []
@@ -251,10 +301,16 @@ export const make = Effect.fnUntraced(function*(
     return command === undefined ? undefined : command.run(argument.trim())
   }
 
-  const answerPrompt = Effect.fnUntraced(function*(open: OpenPrompt, blocks: Parameters<AcpSession["prompt"]>[0]): Effect.fn.Return<PromptResponse, AcpFailure> {
-    for (const line of unsaid) yield* client.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text: `${line}\n` } })
+  const answerPrompt = Effect.fnUntraced(function* (
+    open: OpenPrompt,
+    blocks: Parameters<AcpSession["prompt"]>[0]
+  ): Effect.fn.Return<PromptResponse, AcpFailure> {
+    for (const line of unsaid)
+      yield* client.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text: `${line}\n` } })
     unsaid = []
-    const message = yield* Effect.mapError(Effect.provideService(AcpPrompt.read(blocks), Path.Path, paths), (line) => makeFailure("invalid_params", line))
+    const message = yield* Effect.mapError(Effect.provideService(AcpPrompt.read(blocks), Path.Path, paths), (line) =>
+      makeFailure("invalid_params", line)
+    )
     const command = findCommand(message.shown)
     if (command === undefined) return yield* runPromptTurn(open, message.prompt, message.shown)
     const done = yield* Effect.raceFirst(
@@ -270,14 +326,25 @@ export const make = Effect.fnUntraced(function*(
   const prompt: AcpSession["prompt"] = (blocks) =>
     Effect.acquireUseRelease(
       Effect.suspend((): Effect.Effect<OpenPrompt, AcpFailure> => {
-        if (current !== undefined) return makeFailure("invalid_request", "A prompt of this session is under way. Cancel it, or wait for its end.")
-        current = { done: Deferred.makeUnsafe(), cancelled: Deferred.makeUnsafe(), isCancelled: false, message: undefined, plan: undefined }
+        if (current !== undefined)
+          return makeFailure(
+            "invalid_request",
+            "A prompt of this session is under way. Cancel it, or wait for its end."
+          )
+        current = {
+          done: Deferred.makeUnsafe(),
+          cancelled: Deferred.makeUnsafe(),
+          isCancelled: false,
+          message: undefined,
+          plan: undefined
+        }
         return Effect.succeed(current)
       }),
       (open) => answerPrompt(open, blocks),
-      () => Effect.sync(() => {
-        current = undefined
-      })
+      () =>
+        Effect.sync(() => {
+          current = undefined
+        })
     )
 
   return {
@@ -287,14 +354,29 @@ export const make = Effect.fnUntraced(function*(
     cancel,
     setMode: settings.setMode,
     setOption: settings.setOption,
-    replay: Effect.gen(function*() {
-      const [{ session }, messages, changed] = yield* Effect.mapError(Effect.all([live.state, live.messages, changes]), ({ message }) => makeFailure("internal", message))
-      const context = { resolve: resolvePath, hasTerminals: AcpTerminals.isShown(client.capabilities), sessionId: session.id, changes: changed }
+    replay: Effect.gen(function* () {
+      const [{ session }, messages, changed] = yield* Effect.mapError(
+        Effect.all([live.state, live.messages, changes]),
+        ({ message }) => makeFailure("internal", message)
+      )
+      const context = {
+        resolve: resolvePath,
+        hasTerminals: AcpTerminals.isShown(client.capabilities),
+        sessionId: session.id,
+        changes: changed
+      }
       for (const update of AcpUpdates.replayMessages(messages, context)) yield* client.update(update)
     }),
-    announce: commands.length === 0 ? Effect.void : client.update({
-      sessionUpdate: "available_commands_update",
-      availableCommands: commands.map(({ description, hint, name }) => ({ name, description, ...hint === undefined ? {} : { input: { hint } } }))
-    })
+    announce:
+      commands.length === 0
+        ? Effect.void
+        : client.update({
+            sessionUpdate: "available_commands_update",
+            availableCommands: commands.map(({ description, hint, name }) => ({
+              name,
+              description,
+              ...(hint === undefined ? {} : { input: { hint } })
+            }))
+          })
   }
 })

@@ -36,13 +36,14 @@ export interface AcpSettings {
 }
 
 /** Names and descriptions of the modes. */
-export const modeNames: Readonly<Record<PermissionMode.PermissionMode, readonly [name: string, description: string]>> = {
-  plan: ["Plan", "Read only, then present a plan"],
-  ask: ["Ask", "Edit the working tree, ask about commands"],
-  edits: ["Edits", "As Ask, and edit files that something runs later"],
-  auto: ["Auto", "A model rules on what is asked about"],
-  yolo: ["Yolo", "Skip approvals; the deny lists still apply"]
-}
+export const modeNames: Readonly<Record<PermissionMode.PermissionMode, readonly [name: string, description: string]>> =
+  {
+    plan: ["Plan", "Read only, then present a plan"],
+    ask: ["Ask", "Edit the working tree, ask about commands"],
+    edits: ["Edits", "As Ask, and edit files that something runs later"],
+    auto: ["Auto", "A model rules on what is asked about"],
+    yolo: ["Yolo", "Skip approvals; the deny lists still apply"]
+  }
 
 const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
 
@@ -55,8 +56,13 @@ interface Choice {
   readonly description?: string
 }
 
-const makeSelectOption = (id: string, name: string, category: string, currentValue: string, options: ReadonlyArray<Choice>): SessionConfigOption =>
-  ({ type: "select", id, name, category, currentValue, options: [...options] })
+const makeSelectOption = (
+  id: string,
+  name: string,
+  category: string,
+  currentValue: string,
+  options: ReadonlyArray<Choice>
+): SessionConfigOption => ({ type: "select", id, name, category, currentValue, options: [...options] })
 
 const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState => ({
   currentModeId: mode,
@@ -67,24 +73,51 @@ const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState =>
 export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
   let known: ReadonlyArray<AcpModel> | undefined
 
-  const listOptions: AcpSettings["optionsOf"] = Effect.fnUntraced(function*({ effort, mode, route }) {
+  const listOptions: AcpSettings["optionsOf"] = Effect.fnUntraced(function* ({ effort, mode, route }) {
     const { availableModes } = describeModes(mode)
     known ??= yield* models
-    const current = known.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? known[0]
+    const current =
+      known.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? known[0]
     return [
-      makeSelectOption("mode", "Mode", "mode", mode, availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))),
-      ...current === undefined ? [] : [makeSelectOption("model", "Model", "model", current.id, known.map(({ description, id, name }) => ({ value: id, name, description })))],
-      makeSelectOption("effort", "Reasoning effort", "thought_level", effort ?? byDefault, [byDefault, ...efforts].map((value) => ({ value, name: value })))
+      makeSelectOption(
+        "mode",
+        "Mode",
+        "mode",
+        mode,
+        availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))
+      ),
+      ...(current === undefined
+        ? []
+        : [
+            makeSelectOption(
+              "model",
+              "Model",
+              "model",
+              current.id,
+              known.map(({ description, id, name }) => ({ value: id, name, description }))
+            )
+          ]),
+      makeSelectOption(
+        "effort",
+        "Reasoning effort",
+        "thought_level",
+        effort ?? byDefault,
+        [byDefault, ...efforts].map((value) => ({ value, name: value }))
+      )
     ]
   })
 
-  const setMode: AcpSettings["setMode"] = Effect.fnUntraced(function*(wanted) {
+  const setMode: AcpSettings["setMode"] = Effect.fnUntraced(function* (wanted) {
     const mode = PermissionMode.all.find((one) => one === wanted)
-    if (mode === undefined) return yield* makeFailure("invalid_params", `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`)
+    if (mode === undefined)
+      return yield* makeFailure(
+        "invalid_params",
+        `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`
+      )
     yield* Effect.mapError(live.setMode(mode), ({ message }) => makeFailure("invalid_params", message))
   })
 
-  const changeOption = Effect.fnUntraced(function*(option: string, value: string) {
+  const changeOption = Effect.fnUntraced(function* (option: string, value: string) {
     switch (option) {
       case "mode":
         return yield* setMode(value)
@@ -95,16 +128,25 @@ export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpM
       }
       case "effort": {
         const effort = efforts.find((one) => one === value)
-        if (effort === undefined && value !== byDefault) return yield* makeFailure("invalid_params", `Unknown effort "${value}". Use ${[byDefault, ...efforts].join(", ")}.`)
+        if (effort === undefined && value !== byDefault)
+          return yield* makeFailure(
+            "invalid_params",
+            `Unknown effort "${value}". Use ${[byDefault, ...efforts].join(", ")}.`
+          )
         return yield* live.setEffort(effort)
       }
       default:
-        return yield* makeFailure("invalid_params", `Unknown option "${option}". The options are mode, model and effort.`)
+        return yield* makeFailure(
+          "invalid_params",
+          `Unknown option "${option}". The options are mode, model and effort.`
+        )
     }
   })
 
   return {
-    state: Effect.flatMap(live.state, (settings) => Effect.map(listOptions(settings), (configOptions) => ({ modes: describeModes(settings.mode), configOptions }))),
+    state: Effect.flatMap(live.state, (settings) =>
+      Effect.map(listOptions(settings), (configOptions) => ({ modes: describeModes(settings.mode), configOptions }))
+    ),
     optionsOf: listOptions,
     setMode,
     setOption: (option, value) => Effect.andThen(changeOption(option, value), Effect.flatMap(live.state, listOptions))

@@ -1,6 +1,6 @@
 /**
- * Terminals that a client only shows: commands run in the agent's own environment, and the client is sent what they write, piece by
- * piece, in `_meta` of the updates of their calls.
+ * Terminals that a client only shows: commands run in the agent's own environment, and the client is sent what they
+ * write, piece by piece, in `_meta` of the updates of their calls.
  *
  * **Details**
  *
@@ -10,8 +10,9 @@
  * | `tool_call_update` | `terminal_output: { terminal_id, data }`, which is appended |
  * | the last `tool_call_update` | `terminal_exit: { terminal_id, exit_code, signal }` |
  *
- * It is an extension of the protocol, which a client announces by `_meta.terminal_output: true` in its capabilities. A running command
- * tells the end of its output again and again: what follows what was sent is appended, behind a mark where something is missing.
+ * It is an extension of the protocol, which a client announces by `_meta.terminal_output: true` in its capabilities. A
+ * running command tells the end of its output again and again: what follows what was sent is appended, behind a mark
+ * where something is missing.
  *
  * Source: Agent Client Protocol, extensibility; Zed, display-only terminals.
  */
@@ -68,7 +69,9 @@ export interface AcpTerminal {
 }
 
 /** Returns the metadata of a call that has a terminal. */
-export const makeTerminalInfo = (terminalId: string, cwd: string): Readonly<Record<string, unknown>> => ({ terminal_info: { terminal_id: terminalId, cwd } })
+export const makeTerminalInfo = (terminalId: string, cwd: string): Readonly<Record<string, unknown>> => ({
+  terminal_info: { terminal_id: terminalId, cwd }
+})
 
 /** Makes the terminal of a call. */
 export const make = (terminalId: string): AcpTerminal => {
@@ -88,7 +91,7 @@ export const make = (terminalId: string): AcpTerminal => {
       return "terminal_output" in meta ? meta : undefined
     },
     ended: (end) => ({
-      ...end === undefined ? {} : appendOutput(findRemainder(shown, end.output), end.output),
+      ...(end === undefined ? {} : appendOutput(findRemainder(shown, end.output), end.output)),
       terminal_exit: { terminal_id: terminalId, exit_code: end?.exitCode ?? null, signal: null }
     })
   }

@@ -1,6 +1,7 @@
 /**
- * Events of a run, and stored messages, as updates of an ACP session. Data in, data out. Pieces of an answer come in without secrets
- * (`StreamSecrets`) and without images that a client would load from elsewhere (`RemoteImages`); other texts come out without.
+ * Events of a run, and stored messages, as updates of an ACP session. Data in, data out. Pieces of an answer come in
+ * without secrets (`StreamSecrets`) and without images that a client would load from elsewhere (`RemoteImages`); other
+ * texts come out without.
  *
  * **Details**
  *
@@ -14,12 +15,22 @@
  * | usage | `usage_update` |
  * | a warning, another route, a wait | `agent_thought_chunk` |
  *
- * Text that was shown cannot be taken back in this protocol: where it is replaced, the new text follows it. A difference has the changed
- * lines with their surroundings, not the whole file.
+ * Text that was shown cannot be taken back in this protocol: where it is replaced, the new text follows it. A
+ * difference has the changed lines with their surroundings, not the whole file.
  *
  * Source: Agent Client Protocol, `session/update`.
  */
-import type { ContentBlock, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind, Usage as AcpUsage } from "@agentclientprotocol/sdk/unstable"
+import type {
+  ContentBlock,
+  PlanEntry,
+  SessionUpdate,
+  ToolCall,
+  ToolCallContent,
+  ToolCallLocation,
+  ToolCallUpdate,
+  ToolKind,
+  Usage as AcpUsage
+} from "@agentclientprotocol/sdk/unstable"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../../domain/Cost.ts"
@@ -38,32 +49,69 @@ import * as RemoteImages from "./RemoteImages.ts"
 const mostOutput = 32_000
 const mostTitle = 120
 
-const makeTextBlock = (value: string): ContentBlock => ({ type: "text", text: RemoteImages.replaceRemoteImages(Redaction.redactText(value)) })
+const makeTextBlock = (value: string): ContentBlock => ({
+  type: "text",
+  text: RemoteImages.replaceRemoteImages(Redaction.redactText(value))
+})
 
 /** A piece of the answer, which has no secrets and no remote images. */
-export const makeMessageChunk = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: value } })
+export const makeMessageChunk = (value: string): SessionUpdate => ({
+  sessionUpdate: "agent_message_chunk",
+  content: { type: "text", text: value }
+})
 
-const makeThoughtChunk = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: makeTextBlock(value) })
+const makeThoughtChunk = (value: string): SessionUpdate => ({
+  sessionUpdate: "agent_thought_chunk",
+  content: makeTextBlock(value)
+})
 
 const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
-  ["read_file", "read"], ["vision_analyze", "read"], ["skill_view", "read"], ["skills_list", "read"],
-  ["write_file", "edit"], ["patch", "edit"],
-  ["search_files", "search"], ["session_search", "search"], ["web_search", "search"],
-  ["terminal", "execute"], ["process", "execute"], ["execute_code", "execute"],
-  ["web_extract", "fetch"], ["delegate_task", "think"], ["todo", "think"]
+  ["read_file", "read"],
+  ["vision_analyze", "read"],
+  ["skill_view", "read"],
+  ["skills_list", "read"],
+  ["write_file", "edit"],
+  ["patch", "edit"],
+  ["search_files", "search"],
+  ["session_search", "search"],
+  ["web_search", "search"],
+  ["terminal", "execute"],
+  ["process", "execute"],
+  ["execute_code", "execute"],
+  ["web_extract", "fetch"],
+  ["delegate_task", "think"],
+  ["todo", "think"]
 ])
 
 /** Returns the kind of a tool, by its name. */
 export const classifyTool = (name: string): ToolKind => kinds.get(name) ?? "other"
 
 /** Arguments that name what a call is about, the most telling first. */
-const telling = ["command", "pattern", "query", "path", "url", "urls", "goal", "action", "name", "code", "question", "prompt"]
+const telling = [
+  "command",
+  "pattern",
+  "query",
+  "path",
+  "url",
+  "urls",
+  "goal",
+  "action",
+  "name",
+  "code",
+  "question",
+  "prompt"
+]
 
 /** Returns a call in one line: its tool, and what it is about. */
 export const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
-  const about = key === undefined ? "" : Redaction.redactText(Redaction.takeBeginning(Json.toText(fields[key]), 2_000)).replace(/\s+/gu, " ").trim()
+  const about =
+    key === undefined
+      ? ""
+      : Redaction.redactText(Redaction.takeBeginning(Json.toText(fields[key]), 2_000))
+          .replace(/\s+/gu, " ")
+          .trim()
   if (about === "") return name
   return TextCut.shorten(name === "terminal" ? about : `${name}: ${about}`, mostTitle)
 }
@@ -72,18 +120,33 @@ export const renderCallTitle = (name: string, params: unknown): string => {
 const listLocations = (params: unknown, resolve: (path: string) => string): Array<ToolCallLocation> => {
   const { offset, path } = Json.readFields(params)
   if (typeof path !== "string" || path === "") return []
-  return [{ path: resolve(path), ...typeof offset === "number" ? { line: offset } : {} }]
+  return [{ path: resolve(path), ...(typeof offset === "number" ? { line: offset } : {}) }]
 }
 
 /** Returns the changed lines of a unified difference, with their surroundings, a part for each place in the file. */
-export const parseDifferences = ({ diff, path }: Pick<FileChanged, "diff" | "path">): ReadonlyArray<{ readonly content: ToolCallContent; readonly line: number }> =>
+export const parseDifferences = ({
+  diff,
+  path
+}: Pick<FileChanged, "diff" | "path">): ReadonlyArray<{ readonly content: ToolCallContent; readonly line: number }> =>
   diff.split(/^(?=@@ )/mu).flatMap((hunk) => {
     const line = /^@@ -\S+ \+(\d+)/u.exec(hunk)?.[1]
     if (line === undefined) return []
-    const lines = hunk.split("\n").slice(1).filter((one) => one !== "" && !one.startsWith("\\"))
-    const collectSide = (sign: "+" | "-"): string => lines.filter((one) => one.startsWith(" ") || one.startsWith(sign)).map((one) => `${one.slice(1)}\n`).join("")
+    const lines = hunk
+      .split("\n")
+      .slice(1)
+      .filter((one) => one !== "" && !one.startsWith("\\"))
+    const collectSide = (sign: "+" | "-"): string =>
+      lines
+        .filter((one) => one.startsWith(" ") || one.startsWith(sign))
+        .map((one) => `${one.slice(1)}\n`)
+        .join("")
     const [before, after] = [collectSide("-"), collectSide("+")]
-    return [{ line: Number(line), content: { type: "diff", path, ...before === "" ? {} : { oldText: before }, newText: after } }]
+    return [
+      {
+        line: Number(line),
+        content: { type: "diff", path, ...(before === "" ? {} : { oldText: before }), newText: after }
+      }
+    ]
   })
 
 const planStatus = { pending: "pending", in_progress: "in_progress", completed: "completed" } as const
@@ -95,7 +158,9 @@ const parsePlan = (output: string): Array<PlanEntry> | undefined => {
   return todos.flatMap((item): ReadonlyArray<PlanEntry> => {
     const { content, status } = Json.readFields(item)
     const found = Object.entries(planStatus).find(([name]) => name === status)?.[1]
-    return typeof content === "string" && found !== undefined ? [{ content: Redaction.redactText(content), priority: "medium", status: found }] : []
+    return typeof content === "string" && found !== undefined
+      ? [{ content: Redaction.redactText(content), priority: "medium", status: found }]
+      : []
   })
 }
 
@@ -164,24 +229,48 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
   const terminals = new Map<string, AcpTerminals.AcpTerminal>()
   let cost = Cost.nothing
 
-  const toMessageChunks = (piece: string): ReadonlyArray<SessionUpdate> => piece === "" ? [] : [makeMessageChunk(piece)]
+  const toMessageChunks = (piece: string): ReadonlyArray<SessionUpdate> =>
+    piece === "" ? [] : [makeMessageChunk(piece)]
 
-  const announceCall = (callId: string, name: string, update: { readonly title: string; readonly status: "pending" | "in_progress" }): CallUpdate => {
+  const announceCall = (
+    callId: string,
+    name: string,
+    update: { readonly title: string; readonly status: "pending" | "in_progress" }
+  ): CallUpdate => {
     if (announced.has(callId)) return { sessionUpdate: "tool_call_update", toolCallId: callId, ...update }
     announced.add(callId)
-    const call: CallUpdate = { sessionUpdate: "tool_call", toolCallId: callId, name, kind: classifyTool(name), ...update }
+    const call: CallUpdate = {
+      sessionUpdate: "tool_call",
+      toolCallId: callId,
+      name,
+      kind: classifyTool(name),
+      ...update
+    }
     if (!context.hasTerminals || name !== "terminal") return call
     terminals.set(callId, AcpTerminals.make(callId))
-    return { ...call, content: [makeTerminalContent(callId)], _meta: AcpTerminals.makeTerminalInfo(callId, context.resolve(".")) }
+    return {
+      ...call,
+      content: [makeTerminalContent(callId)],
+      _meta: AcpTerminals.makeTerminalInfo(callId, context.resolve("."))
+    }
   }
 
-  const describeInput = (params: unknown): { readonly rawInput: unknown; readonly locations?: Array<ToolCallLocation> } => {
+  const describeInput = (
+    params: unknown
+  ): { readonly rawInput: unknown; readonly locations?: Array<ToolCallLocation> } => {
     const locations = listLocations(params, context.resolve)
-    return { rawInput: Redaction.redactValue(params), ...locations.length === 0 ? {} : { locations } }
+    return { rawInput: Redaction.redactValue(params), ...(locations.length === 0 ? {} : { locations }) }
   }
 
-  const finishCall = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
-    const differences = (changes.get(callId) ?? []).flatMap((change) => parseDifferences(change).map((found) => ({ ...found, path: change.path })))
+  const finishCall = ({
+    callId,
+    name,
+    output: said,
+    status
+  }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
+    const differences = (changes.get(callId) ?? []).flatMap((change) =>
+      parseDifferences(change).map((found) => ({ ...found, path: change.path }))
+    )
     changes.delete(callId)
     open.delete(callId)
     // Of a call that was refused before it started.
@@ -192,20 +281,24 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
     const terminal = terminals.get(callId)
     terminals.delete(callId)
     const end = terminal === undefined ? undefined : readCommandEnd(said)
-    const shownOutput = end === undefined ? makeOutputContent(extractReadableOutput(name, said)) : [makeTerminalContent(callId)]
+    const shownOutput =
+      end === undefined ? makeOutputContent(extractReadableOutput(name, said)) : [makeTerminalContent(callId)]
     return [
       ...first,
       {
         sessionUpdate: "tool_call_update",
         toolCallId: callId,
         status: status === "ok" ? "completed" : "failed",
-        ...Predicate.isObject(asked) ? { title: renderCallTitle(name, asked), ...describeInput(asked) } : {},
-        content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : shownOutput],
-        ...terminal === undefined ? {} : { _meta: terminal.ended(end) },
-        ...differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) },
+        ...(Predicate.isObject(asked) ? { title: renderCallTitle(name, asked), ...describeInput(asked) } : {}),
+        content: [
+          ...differences.map(({ content }) => content),
+          ...(differences.length > 0 && status === "ok" && !isCommand(name) ? [] : shownOutput)
+        ],
+        ...(terminal === undefined ? {} : { _meta: terminal.ended(end) }),
+        ...(differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) }),
         rawOutput: Redaction.redactValue(Json.parseOrKeep(TextCut.cutMiddle(said, mostOutput)))
       },
-      ...plan === undefined ? [] : [{ sessionUpdate: "plan" as const, entries: plan }]
+      ...(plan === undefined ? [] : [{ sessionUpdate: "plan" as const, entries: plan }])
     ]
   }
 
@@ -214,12 +307,14 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
     const size = context.window()
     if (event.origin !== undefined || size === undefined) return []
     const { usd } = Cost.toSpent(cost)
-    return [{
-      sessionUpdate: "usage_update",
-      used: Usage.countTotalTokens(event.usage),
-      size,
-      ...usd === null ? {} : { cost: { amount: usd, currency: "USD" } }
-    }]
+    return [
+      {
+        sessionUpdate: "usage_update",
+        used: Usage.countTotalTokens(event.usage),
+        size,
+        ...(usd === null ? {} : { cost: { amount: usd, currency: "USD" } })
+      }
+    ]
   }
 
   const toUpdates = (event: RunEvent): ReadonlyArray<SessionUpdate> => {
@@ -230,7 +325,9 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
       case "TextDelta":
         return toMessageChunks(shown.delta(event.text))
       case "TextReplaced":
-        return shown.replace(event.stepId, event.text) === undefined ? [] : toMessageChunks(event.text === "" ? "" : `\n\n${event.text}`)
+        return shown.replace(event.stepId, event.text) === undefined
+          ? []
+          : toMessageChunks(event.text === "" ? "" : `\n\n${event.text}`)
       case "ReasoningDelta":
         return event.text === "" ? [] : [makeThoughtChunk(event.text)]
       case "ToolInputStarted":
@@ -239,41 +336,66 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
         return [announceCall(event.callId, event.name, { title: event.name, status: "pending" })]
       case "ToolStarted": {
         open.add(event.callId)
-        const began = announceCall(event.callId, event.name, { title: renderCallTitle(event.name, event.params), status: "in_progress" })
+        const began = announceCall(event.callId, event.name, {
+          title: renderCallTitle(event.name, event.params),
+          status: "in_progress"
+        })
         written.delete(event.callId)
-        return [{
-          ...began,
-          // A question for a permission may have put its own in the place.
-          ...terminals.has(event.callId) ? { content: [makeTerminalContent(event.callId)] } : {},
-          ...describeInput(event.params)
-        }]
+        return [
+          {
+            ...began,
+            // A question for a permission may have put its own in the place.
+            ...(terminals.has(event.callId) ? { content: [makeTerminalContent(event.callId)] } : {}),
+            ...describeInput(event.params)
+          }
+        ]
       }
       case "ToolProgress": {
         const terminal = terminals.get(event.callId)
-        if (terminal === undefined) return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: makeOutputContent(extractReadableOutput(event.name, event.text)) }]
+        if (terminal === undefined)
+          return [
+            {
+              sessionUpdate: "tool_call_update",
+              toolCallId: event.callId,
+              content: makeOutputContent(extractReadableOutput(event.name, event.text))
+            }
+          ]
         const _meta = terminal.goesOn(readCommandOutput(event.text))
         return _meta === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, _meta }]
       }
       case "FileChanged":
-        changes.set(event.callId, [...changes.get(event.callId) ?? [], event])
+        changes.set(event.callId, [...(changes.get(event.callId) ?? []), event])
         return []
       case "ToolFinished":
         return finishCall(event)
       case "SubagentStarted":
-        return [announceCall(event.subagentId, "delegate_task", { title: TextCut.shorten(Redaction.redactText(event.goal), mostTitle), status: "in_progress" })]
+        return [
+          announceCall(event.subagentId, "delegate_task", {
+            title: TextCut.shorten(Redaction.redactText(event.goal), mostTitle),
+            status: "in_progress"
+          })
+        ]
       case "SubagentProgress":
-        return [{ sessionUpdate: "tool_call_update", toolCallId: event.subagentId, content: makeOutputContent(event.text) }]
+        return [
+          { sessionUpdate: "tool_call_update", toolCallId: event.subagentId, content: makeOutputContent(event.text) }
+        ]
       case "SubagentFinished":
-        return [{
-          sessionUpdate: "tool_call_update",
-          toolCallId: event.subagentId,
-          status: event.status === "completed" ? "completed" : "failed",
-          content: makeOutputContent(`${event.status} after ${event.toolCount} tool calls`)
-        }]
+        return [
+          {
+            sessionUpdate: "tool_call_update",
+            toolCallId: event.subagentId,
+            status: event.status === "completed" ? "completed" : "failed",
+            content: makeOutputContent(`${event.status} after ${event.toolCount} tool calls`)
+          }
+        ]
       case "Waiting":
         return [makeThoughtChunk(`${event.reason}: retrying in ${Math.ceil(event.millis / 1_000)} s\n`)]
       case "RouteChanged":
-        return [makeThoughtChunk(`${event.from.model} (${event.from.provider}) failed: ${event.reason}. Going on with ${event.to.model} (${event.to.provider}).\n`)]
+        return [
+          makeThoughtChunk(
+            `${event.from.model} (${event.from.provider}) failed: ${event.reason}. Going on with ${event.to.model} (${event.to.provider}).\n`
+          )
+        ]
       case "Notice":
         return event.level === "warning" ? [makeThoughtChunk(`${event.message}\n`)] : []
       case "UsageReported":
@@ -295,7 +417,12 @@ export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpda
   const end = (): ReadonlyArray<SessionUpdate> => {
     const left = Array.from(open, (toolCallId): SessionUpdate => {
       const terminal = terminals.get(toolCallId)
-      return { sessionUpdate: "tool_call_update", toolCallId, status: "failed", ...terminal === undefined ? {} : { _meta: terminal.ended(undefined) } }
+      return {
+        sessionUpdate: "tool_call_update",
+        toolCallId,
+        status: "failed",
+        ...(terminal === undefined ? {} : { _meta: terminal.ended(undefined) })
+      }
     })
     open.clear()
     written.clear()
@@ -313,47 +440,69 @@ export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTermi
   readonly changes: ReadonlyArray<Pick<ChangeSet, "changes" | "position" | "sessionId">>
 }
 
-/** Returns what a call changed whose result is at a place; where several runs have a call of this id, those of the run of that place. */
+/**
+ * Returns what a call changed whose result is at a place; where several runs have a call of this id, those of the run
+ * of that place.
+ */
 const findChanges = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
   const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))
   const here = runs.findLast((run) => run.sessionId === sessionId && run.position !== undefined && run.position <= at)
   return ((runs.length === 1 ? undefined : here) ?? runs.at(-1))?.changes.filter((one) => one.callId === callId) ?? []
 }
 
-const replayPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: string) => ReadonlyArray<FileChanged>): ReadonlyArray<SessionUpdate> => {
+const replayPart = (
+  part: Prompt.Part,
+  turn: TurnUpdates,
+  changed: (callId: string) => ReadonlyArray<FileChanged>
+): ReadonlyArray<SessionUpdate> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [makeMessageChunk(RemoteImages.replaceRemoteImages(Redaction.redactKeys(part.text)))]
+      return part.text === ""
+        ? []
+        : [makeMessageChunk(RemoteImages.replaceRemoteImages(Redaction.redactKeys(part.text)))]
     case "reasoning":
       return part.text === "" ? [] : [makeThoughtChunk(part.text)]
     case "tool-call":
       return turn.of({ _tag: "ToolStarted", callId: part.id, name: part.name, params: part.params })
     case "tool-result":
-      return [...changed(part.id), {
-        _tag: "ToolFinished" as const,
-        callId: part.id,
-        name: part.name,
-        status: part.isFailure ? "error" as const : "ok" as const,
-        output: Json.toText(part.result),
-        durationMillis: 0
-      }].flatMap(turn.of)
+      return [
+        ...changed(part.id),
+        {
+          _tag: "ToolFinished" as const,
+          callId: part.id,
+          name: part.name,
+          status: part.isFailure ? ("error" as const) : ("ok" as const),
+          output: Json.toText(part.result),
+          durationMillis: 0
+        }
+      ].flatMap(turn.of)
     default:
       return []
   }
 }
 
-const toUserBlock = (part: Prompt.UserMessagePart): ContentBlock => part.type === "text" ? makeTextBlock(part.text) : makeTextBlock(`[${part.mediaType}]`)
+const toUserBlock = (part: Prompt.UserMessagePart): ContentBlock =>
+  part.type === "text" ? makeTextBlock(part.text) : makeTextBlock(`[${part.mediaType}]`)
 
-/** Returns a stored conversation as the updates of a client that opens it: its calls as they were shown when they ended. */
-export const replayMessages = (messages: ReadonlyArray<Prompt.Message>, context: ReplayContext): ReadonlyArray<SessionUpdate> => {
+/**
+ * Returns a stored conversation as the updates of a client that opens it: its calls as they were shown when they ended.
+ */
+export const replayMessages = (
+  messages: ReadonlyArray<Prompt.Message>,
+  context: ReplayContext
+): ReadonlyArray<SessionUpdate> => {
   const startTurnUpdates = () => makeTurnUpdates(true, { ...context, window: () => undefined })
   let turn = startTurnUpdates()
   const updates = messages.flatMap((one, at): ReadonlyArray<SessionUpdate> => {
     if (one.role === "system") return []
-    if (one.role !== "user") return one.content.flatMap((part) => replayPart(part, turn, (callId) => findChanges(callId, at, context)))
+    if (one.role !== "user")
+      return one.content.flatMap((part) => replayPart(part, turn, (callId) => findChanges(callId, at, context)))
     const left = turn.end()
     turn = startTurnUpdates()
-    return [...left, ...one.content.map((part): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content: toUserBlock(part) }))]
+    return [
+      ...left,
+      ...one.content.map((part): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content: toUserBlock(part) }))
+    ]
   })
   return [...updates, ...turn.end()]
 }

@@ -6,9 +6,9 @@
  *
  * An image in Markdown whose address is not a path or a data URL becomes a link to it, which leads away only when the
  * user follows it:
- * `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same holds for images by reference
- * (`![plan][1]`, with `[1]: https://…` before or behind). Text may come in pieces: what may be an image is held until
- * that is known, at most {@link maxHeld} characters.
+ * `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same holds for images by
+ * reference (`![plan][1]`, with `[1]: https://…` before or behind). Text may come in pieces: what may be an image is
+ * held until that is known, at most {@link maxHeld} characters.
  *
  * Pure but for the state of a stream, linear, never throws.
  *
@@ -69,7 +69,8 @@ const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
     return { _tag: "Reference", label: normalizeLabel(reference.label === "" ? alt.label : reference.label) }
   }
   if (next !== "(") return { _tag: "Reference", label: normalizeLabel(alt.label) }
-  const [, , address = "", end = ""] = /^\((\s*<?\s*)([^\s)>]*)([\s)>]?)/.exec(text.slice(alt.end, alt.end + maxHeld)) ?? []
+  const [, , address = "", end = ""] =
+    /^\((\s*<?\s*)([^\s)>]*)([\s)>]?)/.exec(text.slice(alt.end, alt.end + maxHeld)) ?? []
   if (end === "") return isWhole ? { _tag: "Inline", isRemote: true } : pending
   return { _tag: "Inline", isRemote: !isLocal(address) }
 }
@@ -88,7 +89,8 @@ interface Definition {
 /** Reads the definition of an address at `at`; undefined for other text, `Pending` while it is not known. */
 const readDefinition = (text: string, at: number, isWhole: boolean): Definition | "Pending" | undefined => {
   const bracket = readBracket(text, at)
-  if (bracket === undefined) return isWhole || text.length - at > maxLabel || text.includes("\n\n", at) ? undefined : "Pending"
+  if (bracket === undefined)
+    return isWhole || text.length - at > maxLabel || text.includes("\n\n", at) ? undefined : "Pending"
   if (text.length === bracket.end && !isWhole) return "Pending"
   if (text[bracket.end] !== ":") return undefined
   const [, address = "", end = ""] = /^:\s*<?\s*(\S*)(\s?)/.exec(text.slice(bracket.end)) ?? []
@@ -118,7 +120,7 @@ export const make = (): ImageFilter => {
     if (isLineStart && beforeDefinition.test(held)) {
       const at = held.indexOf("[")
       const isFull = isWhole || held.length >= maxHeld
-      const found = at === -1 ? isFull ? undefined : "Pending" : readDefinition(held, at, isFull)
+      const found = at === -1 ? (isFull ? undefined : "Pending") : readDefinition(held, at, isFull)
       if (found === "Pending") return undefined
       isLineStart = false
       if (found?.isRemote === true) {
@@ -190,8 +192,10 @@ interface EventFilter {
 export const makeEventFilter = (): EventFilter => {
   let text = make()
   let reasoning = make()
-  const makeTextPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
-  const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
+  const makeTextPiece = (piece: string): ReadonlyArray<RunEvent> =>
+    piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
+  const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> =>
+    piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
   /** Lets go what was held; what follows is another text. */
   const end = (): ReadonlyArray<RunEvent> => {
     const rest = [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.end())]

@@ -1,13 +1,16 @@
 /**
- * The HTTP API of an agent: chat completions and responses in the form of OpenAI, sessions with their events, signs of life.
+ * The HTTP API of an agent: chat completions and responses in the form of OpenAI, sessions with their events, signs of
+ * life.
  *
  * **Details**
  *
- * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; the caller's own tools are handed back as
- * calls, those of the agent run here. Sampling parameters
- * are accepted and have no effect: the agent has its own. Fields that ask for something else are refused: see `OpenAiFields`. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
- * goes on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
- * `/openapi.json` describes all of it but `/mcp`, which has a protocol of its own: it offers the agent as a tool over MCP.
+ * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; the caller's own tools
+ * are handed back as calls, those of the agent run here. Sampling parameters
+ * are accepted and have no effect: the agent has its own. Fields that ask for something else are refused: see
+ * `OpenAiFields`. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request goes
+ * on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
+ * `/openapi.json` describes all of it but `/mcp`, which has a protocol of its own: it offers the agent as a tool over
+ * MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -44,7 +47,10 @@ export const NewMessage = Schema.Struct({
   busy: Schema.optionalKey(Schema.Literals(["queue", "steer", "interrupt"]))
 })
 
-/** An answer to a question: a choice for an approval, answers for a clarification, the mode to go on in for a plan (`plan`: go on planning). */
+/**
+ * An answer to a question: a choice for an approval, answers for a clarification, the mode to go on in for a plan
+ * (`plan`: go on planning).
+ */
 export const NewAnswer = Schema.Union([
   Schema.Struct({
     choice: Schema.Literals(["once", "session", "always", "deny"]),
@@ -90,21 +96,64 @@ const StoredView = Schema.Struct({
 /** Models, chat completions, responses. */
 export const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
-  HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: [Fields, EventStream], error: errors }),
-  HttpApiEndpoint.post("respond", "/v1/responses", { payload: ResponseRequest, success: [Fields, EventStream], error: errors })
+  HttpApiEndpoint.post("chat", "/v1/chat/completions", {
+    payload: ChatRequest,
+    success: [Fields, EventStream],
+    error: errors
+  }),
+  HttpApiEndpoint.post("respond", "/v1/responses", {
+    payload: ResponseRequest,
+    success: [Fields, EventStream],
+    error: errors
+  })
 )
 
 /** Sessions: messages in, events out. */
 export const sessions = HttpApiGroup.make("sessions").add(
-  HttpApiEndpoint.get("list", "/v1/sessions", { query: { limit: Schema.optionalKey(Schema.String) }, success: Schema.Struct({ data: Schema.Array(StoredView) }), error: errors }),
-  HttpApiEndpoint.post("open", "/v1/sessions", { payload: NewSettings, success: SessionView.pipe(HttpApiSchema.status(201)), error: errors }),
+  HttpApiEndpoint.get("list", "/v1/sessions", {
+    query: { limit: Schema.optionalKey(Schema.String) },
+    success: Schema.Struct({ data: Schema.Array(StoredView) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("open", "/v1/sessions", {
+    payload: NewSettings,
+    success: SessionView.pipe(HttpApiSchema.status(201)),
+    error: errors
+  }),
   HttpApiEndpoint.get("view", "/v1/sessions/:id", { params: id, success: SessionView, error: errors }),
-  HttpApiEndpoint.patch("change", "/v1/sessions/:id", { params: id, payload: NewSettings, success: SessionView, error: errors }),
+  HttpApiEndpoint.patch("change", "/v1/sessions/:id", {
+    params: id,
+    payload: NewSettings,
+    success: SessionView,
+    error: errors
+  }),
   HttpApiEndpoint.delete("close", "/v1/sessions/:id", { params: id, success: HttpApiSchema.NoContent, error: errors }),
-  HttpApiEndpoint.get("messages", "/v1/sessions/:id/messages", { params: id, success: Schema.Struct({ data: Schema.Array(Fields) }), error: errors }),
-  HttpApiEndpoint.post("send", "/v1/sessions/:id/messages", { params: id, payload: NewMessage, success: Schema.Struct({ status: Schema.Literals(["started", "queued", "steering"]), message_id: Schema.String }).pipe(HttpApiSchema.status(202)), error: errors }),
-  HttpApiEndpoint.get("events", "/v1/sessions/:id/events", { params: id, query: { after: Schema.optionalKey(Schema.String) }, success: EventStream, error: errors }),
-  HttpApiEndpoint.post("answer", "/v1/sessions/:id/questions/:question", { params: { id: Schema.String, question: Schema.String }, payload: NewAnswer, success: HttpApiSchema.NoContent, error: errors }),
+  HttpApiEndpoint.get("messages", "/v1/sessions/:id/messages", {
+    params: id,
+    success: Schema.Struct({ data: Schema.Array(Fields) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("send", "/v1/sessions/:id/messages", {
+    params: id,
+    payload: NewMessage,
+    success: Schema.Struct({
+      status: Schema.Literals(["started", "queued", "steering"]),
+      message_id: Schema.String
+    }).pipe(HttpApiSchema.status(202)),
+    error: errors
+  }),
+  HttpApiEndpoint.get("events", "/v1/sessions/:id/events", {
+    params: id,
+    query: { after: Schema.optionalKey(Schema.String) },
+    success: EventStream,
+    error: errors
+  }),
+  HttpApiEndpoint.post("answer", "/v1/sessions/:id/questions/:question", {
+    params: { id: Schema.String, question: Schema.String },
+    payload: NewAnswer,
+    success: HttpApiSchema.NoContent,
+    error: errors
+  }),
   HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Stopped, error: errors })
 )
 

@@ -1,10 +1,12 @@
 /**
- * One exchange with the agent in a session: a message of the caller, or the results of its tools, and the pieces of the answer.
+ * One exchange with the agent in a session: a message of the caller, or the results of its tools, and the pieces of the
+ * answer.
  *
  * **Details**
  *
- * An exchange ends with its turn, or with calls of the client's own tools, which the turn then waits for; the next exchange brings their
- * results. A client that goes away in the middle stops its turn, or takes its message back where another turn is before it.
+ * An exchange ends with its turn, or with calls of the client's own tools, which the turn then waits for; the next
+ * exchange brings their results. A client that goes away in the middle stops its turn, or takes its message back where
+ * another turn is before it.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -74,14 +76,21 @@ const finishes: Partial<Record<RunResult["exit"], AnswerPieces.Ending["finish"]>
 /** Time in which another call of the same answer may follow. */
 const settling = "30 millis"
 
-const toFinishReason = (exit: Exit.Exit<RunResult, AgentError>): Effect.Effect<AnswerPieces.Ending["finish"], ApiError.ApiError> => {
+const toFinishReason = (
+  exit: Exit.Exit<RunResult, AgentError>
+): Effect.Effect<AnswerPieces.Ending["finish"], ApiError.ApiError> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(finishes[exit.value.exit] ?? "stop")
-  if (Exit.hasInterrupts(exit)) return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
+  if (Exit.hasInterrupts(exit))
+    return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
   return Effect.fail(ApiError.fromTurnCause(exit.cause))
 }
 
 /** Offers the tools of a request to the next turn. */
-const offerTools = Effect.fnUntraced(function*({ calls, id, input, scope }: ExchangeSession, { system, tools }: Request, chosen: Selection) {
+const offerTools = Effect.fnUntraced(function* (
+  { calls, id, input, scope }: ExchangeSession,
+  { system, tools }: Request,
+  chosen: Selection
+) {
   const registry = yield* ToolRegistry
   input.system = system
   const offered = JSON.stringify(tools)
@@ -95,15 +104,23 @@ const offerTools = Effect.fnUntraced(function*({ calls, id, input, scope }: Exch
   yield* Scope.provide(registry.override(calls.toolset(tools)), input.toolScope)
 })
 
-const returned = ApiError.make(503, "interrupted", "The session was stopped before this message was sent. Send it again.")
+const returned = ApiError.make(
+  503,
+  "interrupted",
+  "The session was stopped before this message was sent. Send it again."
+)
 const closed = ApiError.make(503, "session_closed", "The session was closed. Ask again.")
 const lagged = ApiError.make(503, "reader_lagged", "The answer was not read for too long, and was cut off. Ask again.")
 
 const makeBusyError = (id: string): ApiError.ApiError =>
-  ApiError.make(409, "session_busy", `Session "${id}" answers another request. Wait for its end, or begin another session.`)
+  ApiError.make(
+    409,
+    "session_busy",
+    `Session "${id}" answers another request. Wait for its end, or begin another session.`
+  )
 
 /** Begins an exchange; a session has one at a time. */
-export const begin = Effect.fnUntraced(function*(
+export const begin = Effect.fnUntraced(function* (
   session: ExchangeSession,
   request: Request,
   { model, remember, route, tools }: Options
@@ -120,21 +137,27 @@ export const begin = Effect.fnUntraced(function*(
     session.usedAt = now
     return session.freed
   })
-  /** Stops what nobody reads any more: the client went away in the middle. A session that was closed has nothing to stop. */
+  /**
+   * Stops what nobody reads any more: the client went away in the middle. A session that was closed has nothing to
+   * stop.
+   */
   const leave = Effect.suspend(() => {
     if (isEnded) return Effect.void
-    const stopped = Effect.gen(function*() {
+    const stopped = Effect.gen(function* () {
       const isQueued = message !== undefined && (yield* live.unqueue(message)) !== undefined
       const { turn } = yield* live.state
       if (!isQueued && (message === undefined || turn?.message.id === message)) yield* live.stop
     })
     return Effect.andThen(Effect.exit(stopped), release)
   })
-  yield* Effect.acquireRelease(Effect.suspend(() => {
-    if (session.isBusy) return Effect.fail(makeBusyError(id))
-    session.isBusy = true
-    return Effect.void
-  }), () => leave)
+  yield* Effect.acquireRelease(
+    Effect.suspend(() => {
+      if (session.isBusy) return Effect.fail(makeBusyError(id))
+      session.isBusy = true
+      return Effect.void
+    }),
+    () => leave
+  )
 
   const reader = yield* live.subscribe()
   if (request.results.size > 0) {
@@ -144,11 +167,15 @@ export const begin = Effect.fnUntraced(function*(
     yield* offerTools(session, request, tools)
     yield* live.setRoute(route)
     position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
-    message = yield* Effect.uninterruptible(Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => (message = sent.message.id)))
+    message = yield* Effect.uninterruptible(
+      Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => (message = sent.message.id))
+    )
   }
   const answer = AnswerPieces.make(message, { turn: (yield* live.state).turn, model, secrets: yield* Secrets })
 
-  const endAnswer = Effect.fnUntraced(function*(finish: AnswerPieces.Ending["finish"]): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
+  const endAnswer = Effect.fnUntraced(function* (
+    finish: AnswerPieces.Ending["finish"]
+  ): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
     const rest = answer.end()
     const waiting = finish === "tool_calls" ? calls.waiting() : []
     // A client that names its session does not send all of the conversation.
@@ -157,7 +184,10 @@ export const begin = Effect.fnUntraced(function*(
       if (left !== undefined) remember(answer.said(), left)
     }
     yield* release
-    return [...rest, { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }]
+    return [
+      ...rest,
+      { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }
+    ]
   })
 
   /** A turn that fails: what is left of its text comes before that. */
@@ -179,18 +209,27 @@ export const begin = Effect.fnUntraced(function*(
     if (failure !== undefined) return Effect.andThen(release, Effect.fail(failure))
     const event = reader.poll()
     if (event !== undefined) return handleEvent(event)
-    const more = Effect.raceFirst(Effect.as(reader.arrived, "event" as const), Effect.as(calls.arrived, "call" as const))
+    const more = Effect.raceFirst(
+      Effect.as(reader.arrived, "event" as const),
+      Effect.as(calls.arrived, "call" as const)
+    )
     // Nothing but the caller is waited for.
     const isParked = answer.waitsFor(calls.waiting())
     const first = isParked ? Effect.raceFirst(more, Effect.as(Effect.sleep(settling), "settled" as const)) : more
     return Effect.flatMap(first, (what): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
       if (what === "settled") return endAnswer("tool_calls")
       if (what === "call") return Effect.succeed([])
-      return Effect.flatMap(Effect.mapError(reader.take, (error) => error instanceof ReaderLagged ? lagged : closed), handleEvent)
+      return Effect.flatMap(
+        Effect.mapError(reader.take, (error) => (error instanceof ReaderLagged ? lagged : closed)),
+        handleEvent
+      )
     })
   })
 
-  const pieces = Stream.unfold(undefined, (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
-    isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)).pipe(Stream.flattenIterable, Stream.ensuring(leave))
+  const pieces = Stream.unfold(
+    undefined,
+    (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
+      isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
+  ).pipe(Stream.flattenIterable, Stream.ensuring(leave))
   return { sessionId: id, position, pieces }
 })

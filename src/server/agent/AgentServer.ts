@@ -59,17 +59,22 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
    * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when
    * absent.
    */
-  readonly mcpTools?: ReadonlyArray<OfferedTool> | ((client: string | undefined) => ReadonlyArray<OfferedTool>) | undefined
+  readonly mcpTools?:
+    | ReadonlyArray<OfferedTool>
+    | ((client: string | undefined) => ReadonlyArray<OfferedTool>)
+    | undefined
 }
 
 /** Limits the runs of a tool to the approvals of a client, and to its mode where it has one. */
-const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: OfferedTool): OfferedTool => ({
-  ...tool,
-  run: (...given) => {
-    const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
-    return mode === undefined ? run : Effect.provideService(run, PermissionMode.CurrentMode, mode)
-  }
-})
+const limitTool =
+  (mode: PermissionMode.PermissionMode | undefined) =>
+  (tool: OfferedTool): OfferedTool => ({
+    ...tool,
+    run: (...given) => {
+      const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
+      return mode === undefined ? run : Effect.provideService(run, PermissionMode.CurrentMode, mode)
+    }
+  })
 
 /**
  * Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started
@@ -77,15 +82,23 @@ const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Of
  */
 export const serve = (
   options: Options
-): Effect.Effect<HermesServer.RunningServer, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
-  Effect.gen(function*() {
-    const [{ serve }, sessions] = yield* Effect.promise(() => Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")]))
+): Effect.Effect<
+  HermesServer.RunningServer,
+  string,
+  Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry
+> =>
+  Effect.gen(function* () {
+    const [{ serve }, sessions] = yield* Effect.promise(() =>
+      Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")])
+    )
     const { keys = [], maxSessions, mcpTools = [], mode = "ask", tools = everything, ...shared } = options
     const makeClientSessions = (client: Partial<ServerKeys.NamedKey>) => {
       const { maxMode = client.name === undefined ? undefined : mode } = client
       const isOwner = client.name === undefined
       const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
-      const limit = limitTool(client.maxMode === undefined ? undefined : PermissionMode.selectNarrower(mode, client.maxMode))
+      const limit = limitTool(
+        client.maxMode === undefined ? undefined : PermissionMode.selectNarrower(mode, client.maxMode)
+      )
       return Effect.map(
         sessions.make({
           models: Effect.succeed([]),
@@ -99,6 +112,8 @@ export const serve = (
         (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
       ).pipe(Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient))
     }
-    const named = yield* Effect.forEach(keys, (key) => Effect.map(makeClientSessions(key), (served) => ({ ...served, key })))
+    const named = yield* Effect.forEach(keys, (key) =>
+      Effect.map(makeClientSessions(key), (served) => ({ ...served, key }))
+    )
     return yield* serve(options, yield* makeClientSessions({}), named)
   })

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * A conversation is named by its session, or recognised: a client that keeps the messages itself and sends them all goes on in the session
- * whose messages they are, as long as that ends with them. Other messages (nobody knows them, several sessions have the same, the session
- * went on since) begin a new session with them.
+ * A conversation is named by its session, or recognised: a client that keeps the messages itself and sends them all
+ * goes on in the session whose messages they are, as long as that ends with them. Other messages (nobody knows them,
+ * several sessions have the same, the session went on since) begin a new session with them.
  *
- * A request that goes on behind a response goes on in its session where nothing follows that response and nobody else is answered there, and
- * in a fork of it otherwise: several requests behind one response are all answered, none with what another brought. Of two that name a session, one is
- * refused: they would be one conversation.
+ * A request that goes on behind a response goes on in its session where nothing follows that response and nobody else
+ * is answered there, and in a fork of it otherwise: several requests behind one response are all answered, none with
+ * what another brought. Of two that name a session, one is refused: they would be one conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -46,7 +46,9 @@ export interface Options extends ServedSessions.Options {
 
 /** Sessions of a server. */
 export interface Service {
-  readonly exchange: (request: AgentExchange.Request) => Effect.Effect<AgentExchange.Exchange, ApiError.ApiError, Scope.Scope>
+  readonly exchange: (
+    request: AgentExchange.Request
+  ) => Effect.Effect<AgentExchange.Exchange, ApiError.ApiError, Scope.Scope>
   /** Opens a session, or finds it open; a new one without an id. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
@@ -67,7 +69,8 @@ type ExchangeSession = ServedSessions.ExchangeSession
 const { toStoreError } = ServedSessions
 
 /** True where a session that is busy by now is none for the request: it gets one of its own. */
-const canFork = ({ position, results, session }: AgentExchange.Request): boolean => results.size === 0 && (session === undefined || position !== undefined)
+const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
+  results.size === 0 && (session === undefined || position !== undefined)
 
 /** Number of messages up to the end of the turn that begins at a position. */
 const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
@@ -77,10 +80,14 @@ const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): 
 }
 
 const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
-  prompt === undefined ? [] : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
+  prompt === undefined
+    ? []
+    : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
 
 /** Opens no session yet; all of them are closed with the scope. */
-export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
   const { cwd, models, tools } = options
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const agent = yield* Agent
@@ -90,13 +97,26 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const known = KnownConversations.make()
 
   /** Begins a session with messages that somebody else kept. */
-  const beginWithHistory = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const beginWithHistory = Effect.fnUntraced(function* (
+    history: ReadonlyArray<Prompt.Message>
+  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const id = yield* Ids.makeSessionId
     if (history.length > 0) {
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const { model, provider } = yield* router.primary
-        const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.excludeClients(tools) })
-        yield* store.create({ id, source: served.source, provider, model, systemPrompt: SystemPrompt.render(layers), cwd })
+        const layers = yield* agent.promptLayers({
+          cwd,
+          platform: "api-server",
+          tools: ClientTools.excludeClients(tools)
+        })
+        yield* store.create({
+          id,
+          source: served.source,
+          provider,
+          model,
+          systemPrompt: SystemPrompt.render(layers),
+          cwd
+        })
         yield* store.append(id, history)
       }).pipe(Effect.mapError(toStoreError))
     }
@@ -104,17 +124,29 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   })
 
   const forkSession = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const originals = yield* store.messages(session.id)
       const end = findTurnEnd(originals, position)
-      const { id } = yield* SessionFork.fork(session, { history: originals.slice(0, end), originals, position: end, changed: ["prompt"], source: served.source })
+      const { id } = yield* SessionFork.fork(session, {
+        history: originals.slice(0, end),
+        originals,
+        position: end,
+        changed: ["prompt"],
+        source: served.source
+      })
       return id
     }).pipe(Effect.mapError(toStoreError), Effect.provideContext(services), Effect.flatMap(served.begin))
 
   /** Goes on behind the turn of a response. */
-  const continueAfterTurn = Effect.fnUntraced(function*(id: string, position: number): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const continueAfterTurn = Effect.fnUntraced(function* (
+    id: string,
+    position: number
+  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const newest = yield* served.stored(id)
-    const named = yield* Effect.map(Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError), Option.getOrElse(() => newest))
+    const named = yield* Effect.map(
+      Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+      Option.getOrElse(() => newest)
+    )
     // One that was compacted since goes on from its summary.
     const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
     if (findTurnEnd(history, position) < history.length) return yield* forkSession(named, position)
@@ -123,7 +155,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   })
 
   /** Finds the session that ends with these messages. */
-  const recogniseSession = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession | undefined> {
+  const recogniseSession = Effect.fnUntraced(function* (
+    history: ReadonlyArray<Prompt.Message>
+  ): Effect.fn.Return<ExchangeSession | undefined> {
     const left = history.length === 0 ? undefined : known.take(history)
     if (left === undefined) return undefined
     const session = Option.getOrUndefined(yield* Effect.option(served.stored(left.id)))
@@ -132,41 +166,61 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     return found?.isBusy === false ? found : undefined
   })
 
-  const chooseSession = Effect.fnUntraced(function*({ history, position, results, session }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const chooseSession = Effect.fnUntraced(function* ({
+    history,
+    position,
+    results,
+    session
+  }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const [waitsFor] = results.keys()
     if (waitsFor !== undefined) {
       const found = served.waitingFor(results)
-      const waiting = new Set(session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : [])
+      const waiting = new Set(
+        session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : []
+      )
       const unknown = Array.from(results.keys()).find((id) => !waiting.has(id))
       if (found !== undefined && unknown === undefined) return found
-      return yield* ApiError.make(400, "unknown_tool_call", `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`)
+      return yield* ApiError.make(
+        400,
+        "unknown_tool_call",
+        `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`
+      )
     }
-    if (session !== undefined) return yield* position === undefined ? served.find(session) : continueAfterTurn(session, position)
+    if (session !== undefined)
+      return yield* position === undefined ? served.find(session) : continueAfterTurn(session, position)
     return (yield* recogniseSession(history)) ?? (yield* beginWithHistory(history))
   })
 
-  const chooseRoute = Effect.fnUntraced(function*(model: string | undefined): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
+  const chooseRoute = Effect.fnUntraced(function* (
+    model: string | undefined
+  ): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
     if (model === undefined || model === "hermes") return undefined
     const all = yield* models
     const found = all.find(({ id }) => id === model) ?? all.find(({ id }) => id.endsWith(`/${model}`))
     if (found !== undefined) return found.route
-    return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them; "hermes" is the one of the settings.`)
+    return yield* ApiError.make(
+      404,
+      "model_not_found",
+      `There is no model "${model}". GET /v1/models lists them; "hermes" is the one of the settings.`
+    )
   })
 
   return {
-    exchange: Effect.fnUntraced(function*(request) {
+    exchange: Effect.fnUntraced(function* (request) {
       const route = yield* chooseRoute(request.model)
       const { model } = yield* router.primary
       const remember = (said: string, { id, messageCount }: Session): void => {
         const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: said })] })
         known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
       }
-      return yield* Effect.flatMap(chooseSession(request), (session) => AgentExchange.begin(session, request, { tools, route, model, remember })).pipe(
+      return yield* Effect.flatMap(chooseSession(request), (session) =>
+        AgentExchange.begin(session, request, { tools, route, model, remember })
+      ).pipe(
         // Another request was quicker.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )
     }, Effect.provideContext(services)),
-    open: (id) => id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id),
+    open: (id) => (id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id)),
     close: served.close,
     client: options.client,
     models,

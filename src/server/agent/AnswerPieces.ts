@@ -46,7 +46,11 @@ export interface AnswerPieces {
 /** Reads the answer to `message`, or of the turn under way where it is undefined; `turn` is the one under way now. */
 export const make = (
   message: Message["id"] | undefined,
-  { model: first, secrets, turn }: { readonly turn: Turn | undefined; readonly model: string; readonly secrets: Registry }
+  {
+    model: first,
+    secrets,
+    turn
+  }: { readonly turn: Turn | undefined; readonly model: string; readonly secrets: Registry }
 ): AnswerPieces => {
   const hidden = StreamSecrets.make(secrets)
   const running = new Set<string>()
@@ -69,7 +73,9 @@ export const make = (
       case "TextDelta":
         return appendText(shown.delta(event.text))
       case "TextReplaced":
-        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : appendText(`\n\n${event.text}`)
+        return shown.replace(event.stepId, event.text) === undefined || event.text === ""
+          ? []
+          : appendText(`\n\n${event.text}`)
       case "ReasoningDelta":
         return [{ _tag: "Reasoning", text: event.text }]
       case "ToolStarted":
@@ -101,6 +107,7 @@ export const make = (
     said: () => said,
     usage: () => usage,
     model: () => model,
-    waitsFor: (calls) => calls.length > 0 && Array.from(running).every((id) => calls.some(({ callId }) => callId === id))
+    waitsFor: (calls) =>
+      calls.length > 0 && Array.from(running).every((id) => calls.some(({ callId }) => callId === id))
   }
 }

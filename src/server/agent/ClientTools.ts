@@ -1,15 +1,17 @@
 /**
- * Tools that a caller of the server brings and runs itself: a call is handed back to the caller, and the run waits for its result.
+ * Tools that a caller of the server brings and runs itself: a call is handed back to the caller, and the run waits for
+ * its result.
  *
  * **Details**
  *
- * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone, not to their children. Calls of one answer are made at
- * once. A result that does not come in time is a failure that the model is told of.
+ * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone, not to their
+ * children. Calls of one answer are made at once. A result that does not come in time is a failure that the model is
+ * told of.
  *
  * **Gotchas**
  *
- * The caller decides what its tools may do: they take no approval here. A script of `execute_code` cannot call them: it waits at once for
- * each of its calls, and the caller learns of a call when the model waits for nothing else.
+ * The caller decides what its tools may do: they take no approval here. A script of `execute_code` cannot call them: it
+ * waits at once for each of its calls, and the caller learns of a call when the model waits for nothing else.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -67,7 +69,7 @@ const prefix = "client:"
 /** Offers a session the tools that it chose, and those of its own caller; no other caller's. */
 export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
-  toolset: (name) => name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false,
+  toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),
   ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
 })
 
@@ -79,24 +81,32 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
   const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
   let next = Deferred.makeUnsafe<void>()
 
-  const makeToolFailure = (tool: string, message: string): ToolFailed => new ToolFailed({ tool, phase: "handler", message })
+  const makeToolFailure = (tool: string, message: string): ToolFailed =>
+    new ToolFailed({ tool, phase: "handler", message })
 
-  const makeRunner = ({ name }: ClientTool): BoundTool["run"] => (params, callId) =>
-    Effect.gen(function*() {
-      // The caller is asked by the answers of the model, which has to go on for that.
-      if ((yield* ConversationHistory) === undefined) return yield* makeToolFailure(name, `A script cannot call ${name}: it is a tool of the client. Call it directly.`)
-      const id = `call_${yield* Ids.makeHex(24)}`
-      const result = yield* Deferred.make<string, ToolFailed>()
-      open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
-      const arrived = next
-      next = Deferred.makeUnsafe<void>()
-      yield* Deferred.succeed(arrived, undefined)
-      const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
-        duration: patience,
-        orElse: () => Effect.fail(makeToolFailure(name, `The client returned no result within ${Duration.format(patience)}.`))
-      })
-      return { output, isFailure: false }
-    }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
+  const makeRunner =
+    ({ name }: ClientTool): BoundTool["run"] =>
+    (params, callId) =>
+      Effect.gen(function* () {
+        // The caller is asked by the answers of the model, which has to go on for that.
+        if ((yield* ConversationHistory) === undefined)
+          return yield* makeToolFailure(
+            name,
+            `A script cannot call ${name}: it is a tool of the client. Call it directly.`
+          )
+        const id = `call_${yield* Ids.makeHex(24)}`
+        const result = yield* Deferred.make<string, ToolFailed>()
+        open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
+        const arrived = next
+        next = Deferred.makeUnsafe<void>()
+        yield* Deferred.succeed(arrived, undefined)
+        const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
+          duration: patience,
+          orElse: () =>
+            Effect.fail(makeToolFailure(name, `The client returned no result within ${Duration.format(patience)}.`))
+        })
+        return { output, isFailure: false }
+      }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
 
   return {
     waiting: () => Array.from(open.values(), ({ call }) => call),
@@ -106,7 +116,13 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
       return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
     },
     abandon: Effect.suspend(() =>
-      Effect.forEach(Array.from(open.values()), ({ call, result }) => Deferred.fail(result, makeToolFailure(call.name, "The client went on without a result of this call.")), { discard: true })),
+      Effect.forEach(
+        Array.from(open.values()),
+        ({ call, result }) =>
+          Deferred.fail(result, makeToolFailure(call.name, "The client went on without a result of this call.")),
+        { discard: true }
+      )
+    ),
     toolset: (tools) => {
       const bound = tools.map((given): BoundTool => {
         const tool = Tool.dynamic(given.name, { description: given.description, parameters: { ...given.parameters } })
@@ -115,11 +131,20 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
           tool,
           definition: { name: given.name, description: given.description, parameters: given.parameters },
           // Side by side: who waits for one call only, gets one at a time.
-          facts: { ...Annotations.readFacts(tool), readonly: true, foreign: true, timeout: Duration.sum(patience, Duration.seconds(5)) },
+          facts: {
+            ...Annotations.readFacts(tool),
+            readonly: true,
+            foreign: true,
+            timeout: Duration.sum(patience, Duration.seconds(5))
+          },
           run: makeRunner(given)
         }
       })
-      return fromBound(prefix + session, bound.map(({ tool }) => tool), Effect.succeed(bound))
+      return fromBound(
+        prefix + session,
+        bound.map(({ tool }) => tool),
+        Effect.succeed(bound)
+      )
     }
   }
 }

@@ -1,11 +1,12 @@
 /**
- * Events of a live session for readers over HTTP: numbered, kept for a while, so that a reader that lost its connection goes on where it was.
+ * Events of a live session for readers over HTTP: numbered, kept for a while, so that a reader that lost its connection
+ * goes on where it was.
  *
  * **Details**
  *
- * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this module. A reader names
- * the last number that it has, or 0 for all that is kept; where what follows is not kept any more, or the number is of no event of this
- * feed, it gets `makeGap` first, and reads the session's messages instead.
+ * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this
+ * module. A reader names the last number that it has, or 0 for all that is kept; where what follows is not kept any
+ * more, or the number is of no event of this feed, it gets `makeGap` first, and reads the session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -37,19 +38,20 @@ const mostCharacters = 1024 * 1024
 const mostAtOnce = 64 * 1024
 
 const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
-  if (question._tag === "Plan") return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
+  if (question._tag === "Plan")
+    return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
   return question._tag === "Approval"
     ? {
-      type: "approval_asked",
-      question_id: question.id,
-      tool: question.question.tool,
-      command: question.question.command,
-      description: question.question.description,
-      choices: question.question.choices,
-      targets: question.question.targets,
-      ...question.question.rules?.exact === undefined ? {} : { rules: question.question.rules.exact },
-      ...question.question.preview === undefined ? {} : { preview: question.question.preview }
-    }
+        type: "approval_asked",
+        question_id: question.id,
+        tool: question.question.tool,
+        command: question.question.command,
+        description: question.question.description,
+        choices: question.question.choices,
+        targets: question.question.targets,
+        ...(question.question.rules?.exact === undefined ? {} : { rules: question.question.rules.exact }),
+        ...(question.question.preview === undefined ? {} : { preview: question.question.preview })
+      }
     : { type: "clarification_asked", question_id: question.id, ...question.question }
 }
 
@@ -57,32 +59,64 @@ const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
 export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
   switch (event._tag) {
     case "TurnStarted":
-      return [{ type: "turn_started", turn: event.turn.id, session_id: event.turn.sessionId, message_id: event.turn.message.id, origin: event.turn.message.origin, prompt: event.turn.message.shown }]
+      return [
+        {
+          type: "turn_started",
+          turn: event.turn.id,
+          session_id: event.turn.sessionId,
+          message_id: event.turn.message.id,
+          origin: event.turn.message.origin,
+          prompt: event.turn.message.shown
+        }
+      ]
     case "RunEvents":
       return event.events.map(({ _tag, ...fields }) => ({ type: _tag, turn: event.turn, ...fields }))
     case "TurnEnded":
-      return [{
-        type: "turn_ended",
-        turn: event.turn.id,
-        message_id: event.turn.message.id,
-        ...Exit.isSuccess(event.exit)
-          ? { exit: event.exit.value.exit, text: event.exit.value.text }
-          : { exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed", error: describeFailure(event.exit) }
-      }]
+      return [
+        {
+          type: "turn_ended",
+          turn: event.turn.id,
+          message_id: event.turn.message.id,
+          ...(Exit.isSuccess(event.exit)
+            ? { exit: event.exit.value.exit, text: event.exit.value.text }
+            : {
+                exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed",
+                error: describeFailure(event.exit)
+              })
+        }
+      ]
     case "QuestionAsked":
       return [toQuestionEvent(event.question)]
     case "QuestionClosed":
       return [{ type: "question_closed", question_id: event.id, is_answered: event.answer !== undefined }]
     case "QueueChanged":
-      return [{ type: "queue_changed", queue: event.queue.map(({ id, shown }) => ({ message_id: id, prompt: shown })), steering: event.steering }]
+      return [
+        {
+          type: "queue_changed",
+          queue: event.queue.map(({ id, shown }) => ({ message_id: id, prompt: shown })),
+          steering: event.steering
+        }
+      ]
     case "MessagesReturned":
-      return [{ type: "messages_returned", messages: event.messages.map(({ id, shown }) => ({ message_id: id, prompt: shown })) }]
+      return [
+        {
+          type: "messages_returned",
+          messages: event.messages.map(({ id, shown }) => ({ message_id: id, prompt: shown }))
+        }
+      ]
     case "Steered":
       return [{ type: "steered", turn: event.turn, texts: event.texts }]
     case "SessionChanged":
       return [{ type: "session_changed", change: event.change, session_id: event.session.id }]
     case "SettingsChanged":
-      return [{ type: "settings_changed", mode: event.settings.mode, model: event.settings.route?.model ?? null, effort: event.settings.effort ?? null }]
+      return [
+        {
+          type: "settings_changed",
+          mode: event.settings.mode,
+          model: event.settings.route?.model ?? null,
+          effort: event.settings.effort ?? null
+        }
+      ]
     case "Notice":
       return [{ type: "notice", level: event.level, message: event.message }]
     case "UsageAfter":
@@ -96,8 +130,8 @@ const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): s
 }
 
 /**
- * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier feed: no session has
- * a thousand events in a millisecond.
+ * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier
+ * feed: no session has a thousand events in a millisecond.
  */
 export const computeStartNumber = (now: number): number => now * 1000
 
@@ -131,7 +165,8 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
     kept.push(one)
     characters += one.data.length
-    while (kept.length > mostEvents || characters > mostCharacters && kept.length > 1) characters -= kept.shift()?.data.length ?? 0
+    while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
+      characters -= kept.shift()?.data.length ?? 0
   }
 
   /** Events from a place in `kept` on, no more than a reader gets at once. */
@@ -145,10 +180,15 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
   const redactEvent = (event: HostEvent): ReadonlyArray<HostEvent> => {
     if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
     const rest = event._tag === "TurnEnded" ? hidden.end() : []
-    return event._tag === "TurnEnded" && rest.length > 0 ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event] : [event]
+    return event._tag === "TurnEnded" && rest.length > 0
+      ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event]
+      : [event]
   }
 
-  const makeGap = (from: number, to: number): NumberedEvent => ({ id: to, data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }) })
+  const makeGap = (from: number, to: number): NumberedEvent => ({
+    id: to,
+    data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
+  })
 
   const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
@@ -168,18 +208,24 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     },
     readers: () => readers,
     after: (id) =>
-      Stream.unwrap(Effect.as(
-        Effect.acquireRelease(Effect.sync(() => readers++), () => Effect.sync(() => readers--)),
-        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
-          Effect.suspend(() => {
-            const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
-              const found = readAfter(at)
-              return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
-            }
-            const ready = next()
-            return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
-          })).pipe(Stream.flattenIterable)
-      )),
+      Stream.unwrap(
+        Effect.as(
+          Effect.acquireRelease(
+            Effect.sync(() => readers++),
+            () => Effect.sync(() => readers--)
+          ),
+          Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
+            Effect.suspend(() => {
+              const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
+                const found = readAfter(at)
+                return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
+              }
+              const ready = next()
+              return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
+            })
+          ).pipe(Stream.flattenIterable)
+        )
+      ),
     end: Effect.sync(() => {
       isEnded = true
       wakeReaders()

@@ -25,8 +25,8 @@ export interface LeftSession {
 /** Sessions by what was said in them. */
 export interface KnownConversations {
   /**
-   * Remembers the session that a conversation was left in. Where another session is known for the same messages, neither is given
-   * away any more.
+   * Remembers the session that a conversation was left in. Where another session is known for the same messages,
+   * neither is given away any more.
    */
   readonly remember: (messages: ReadonlyArray<Prompt.Message>, left: LeftSession) => void
   /** Gives away the session that ends with these messages; whoever sends the same again gets another. */

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * Reasoning is `reasoning_content` of chat completions, and an item `reasoning` of responses. Usage counts all model calls of the exchange. The id of
- * a response names its session and its turn, so that a conversation can go on behind it, and behind an earlier one as well.
+ * Reasoning is `reasoning_content` of chat completions, and an item `reasoning` of responses. Usage counts all model
+ * calls of the exchange. The id of a response names its session and its turn, so that a conversation can go on behind
+ * it, and behind an earlier one as well.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -32,7 +33,8 @@ interface GatheredAnswer {
 
 const gatherAnswer = ({ pieces }: Exchange): Effect.Effect<GatheredAnswer, ApiError.ApiError> =>
   Effect.flatMap(Stream.runCollect(pieces), (all) => {
-    const joinTexts = (tag: "Text" | "Reasoning"): string => all.map((piece) => piece._tag === tag ? piece.text : "").join("")
+    const joinTexts = (tag: "Text" | "Reasoning"): string =>
+      all.map((piece) => (piece._tag === tag ? piece.text : "")).join("")
     const last = all.at(-1)
     return last?._tag === "Ended"
       ? Effect.succeed({ text: joinTexts("Text"), reasoning: joinTexts("Reasoning"), ending: last.ending })
@@ -47,7 +49,8 @@ const toChatUsage = (usage: Usage.Usage) => ({
   completion_tokens_details: { reasoning_tokens: usage.reasoningTokens }
 })
 
-const toChatCalls = ({ calls }: Ending) => calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
+const toChatCalls = ({ calls }: Ending) =>
+  calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
 
 /** A chat completion. */
 export const makeCompletion = ({ created, id, model }: Frame, exchange: Exchange) =>
@@ -56,28 +59,36 @@ export const makeCompletion = ({ created, id, model }: Frame, exchange: Exchange
     object: "chat.completion",
     created,
     model,
-    choices: [{
-      index: 0,
-      message: {
-        role: "assistant",
-        content: text === "" && ending.calls.length > 0 ? null : text,
-        ...reasoning === "" ? {} : { reasoning_content: reasoning },
-        ...ending.calls.length === 0 ? {} : { tool_calls: toChatCalls(ending) }
-      },
-      logprobs: null,
-      finish_reason: ending.finish
-    }],
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: text === "" && ending.calls.length > 0 ? null : text,
+          ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+          ...(ending.calls.length === 0 ? {} : { tool_calls: toChatCalls(ending) })
+        },
+        logprobs: null,
+        finish_reason: ending.finish
+      }
+    ],
     usage: toChatUsage(ending.usage)
   }))
 
-const formatEvent = (value: unknown, name?: string): string => `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`
+const formatEvent = (value: unknown, name?: string): string =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`
 
 const ended = "data: [DONE]\n\n"
 
 /** The chunks of a chat completion, as the text of a stream of events. */
-export const streamCompletion = ({ created, id, model }: Frame, { pieces }: Exchange, includeUsage: boolean): Stream.Stream<string> => {
+export const streamCompletion = (
+  { created, id, model }: Frame,
+  { pieces }: Exchange,
+  includeUsage: boolean
+): Stream.Stream<string> => {
   const frame = { id, object: "chat.completion.chunk", created, model }
-  const formatChunk = (delta: unknown, finish: Ending["finish"] | null = null): string => formatEvent({ ...frame, choices: [{ index: 0, delta, finish_reason: finish }] })
+  const formatChunk = (delta: unknown, finish: Ending["finish"] | null = null): string =>
+    formatEvent({ ...frame, choices: [{ index: 0, delta, finish_reason: finish }] })
   const renderChunk = (piece: Piece): string => {
     switch (piece._tag) {
       case "Text":
@@ -86,7 +97,10 @@ export const streamCompletion = ({ created, id, model }: Frame, { pieces }: Exch
         return formatChunk({ reasoning_content: piece.text })
       case "Ended": {
         const { ending } = piece
-        const calls = ending.calls.length === 0 ? "" : formatChunk({ tool_calls: toChatCalls(ending).map((call, index) => ({ index, ...call })) })
+        const calls =
+          ending.calls.length === 0
+            ? ""
+            : formatChunk({ tool_calls: toChatCalls(ending).map((call, index) => ({ index, ...call })) })
         return `${calls}${formatChunk({}, ending.finish)}${includeUsage ? formatEvent({ ...frame, choices: [], usage: toChatUsage(ending.usage) }) : ""}`
       }
     }
@@ -124,7 +138,13 @@ export interface RepeatedFields {
   readonly metadata: unknown
 }
 
-const makeResponseBody = (frame: Frame, repeated: RepeatedFields, status: "in_progress" | "completed" | "incomplete" | "failed", output: ReadonlyArray<unknown>, more: Readonly<Record<string, unknown>> = {}) => ({
+const makeResponseBody = (
+  frame: Frame,
+  repeated: RepeatedFields,
+  status: "in_progress" | "completed" | "incomplete" | "failed",
+  output: ReadonlyArray<unknown>,
+  more: Readonly<Record<string, unknown>> = {}
+) => ({
   id: frame.id,
   object: "response",
   created_at: frame.created,
@@ -146,15 +166,28 @@ const makeResponseBody = (frame: Frame, repeated: RepeatedFields, status: "in_pr
   ...more
 })
 
-const makeReasoningItem = (text: string) => ({ type: "reasoning", id: "rs_0", summary: [{ type: "summary_text", text: text }] })
-const makeMessageItem = (text: string, status: "in_progress" | "completed", content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]) =>
-  ({ type: "message", id: "msg_0", status, role: "assistant", content })
-const makeCallItem = (call: Ending["calls"][number], status: "in_progress" | "completed") =>
-  ({ type: "function_call", id: `fc_${call.id}`, call_id: call.id, name: call.name, arguments: status === "completed" ? call.arguments : "", status })
+const makeReasoningItem = (text: string) => ({
+  type: "reasoning",
+  id: "rs_0",
+  summary: [{ type: "summary_text", text: text }]
+})
+const makeMessageItem = (
+  text: string,
+  status: "in_progress" | "completed",
+  content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]
+) => ({ type: "message", id: "msg_0", status, role: "assistant", content })
+const makeCallItem = (call: Ending["calls"][number], status: "in_progress" | "completed") => ({
+  type: "function_call",
+  id: `fc_${call.id}`,
+  call_id: call.id,
+  name: call.name,
+  arguments: status === "completed" ? call.arguments : "",
+  status
+})
 
 const listItems = ({ ending, reasoning, text }: GatheredAnswer): ReadonlyArray<unknown> => [
-  ...reasoning === "" ? [] : [makeReasoningItem(reasoning)],
-  ...text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(text, "completed")],
+  ...(reasoning === "" ? [] : [makeReasoningItem(reasoning)]),
+  ...(text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(text, "completed")]),
   ...ending.calls.map((call) => makeCallItem(call, "completed"))
 ]
 
@@ -163,7 +196,7 @@ const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: Gathere
   const isWhole = finish === "stop" || finish === "tool_calls"
   return makeResponseBody(frame, repeated, isWhole ? "completed" : "incomplete", listItems(done), {
     usage: toResponseUsage(usage),
-    ...isWhole ? {} : { incomplete_details: { reason: finish === "length" ? "max_output_tokens" : "content_filter" } }
+    ...(isWhole ? {} : { incomplete_details: { reason: finish === "length" ? "max_output_tokens" : "content_filter" } })
   })
 }
 
@@ -176,13 +209,21 @@ export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces 
   let sequence = 0
   let text = ""
   let reasoning = ""
-  const formatNextEvent = (type: string, fields: Readonly<Record<string, unknown>>): string => formatEvent({ type, sequence_number: sequence++, ...fields }, type)
+  const formatNextEvent = (type: string, fields: Readonly<Record<string, unknown>>): string =>
+    formatEvent({ type, sequence_number: sequence++, ...fields }, type)
   const started = makeResponseBody(frame, repeated, "in_progress", [])
 
   const beginText = (): string => {
     const output_index = reasoning === "" ? 0 : 1
-    return formatNextEvent("response.output_item.added", { output_index, item: makeMessageItem("", "in_progress", []) }) +
-      formatNextEvent("response.content_part.added", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: "", annotations: [] } })
+    return (
+      formatNextEvent("response.output_item.added", { output_index, item: makeMessageItem("", "in_progress", []) }) +
+      formatNextEvent("response.content_part.added", {
+        item_id: "msg_0",
+        output_index,
+        content_index: 0,
+        part: { type: "output_text", text: "", annotations: [] }
+      })
+    )
   }
   let textIndex: number | undefined
 
@@ -191,15 +232,38 @@ export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces 
       case "Reasoning": {
         // One item of reasoning stands before the text; what is thought behind it has no place of its own.
         if (textIndex !== undefined) return ""
-        const begin = reasoning === "" ? formatNextEvent("response.output_item.added", { output_index: 0, item: { type: "reasoning", id: "rs_0", summary: [] } }) : ""
+        const begin =
+          reasoning === ""
+            ? formatNextEvent("response.output_item.added", {
+                output_index: 0,
+                item: { type: "reasoning", id: "rs_0", summary: [] }
+              })
+            : ""
         reasoning += piece.text
-        return begin + formatNextEvent("response.reasoning_summary_text.delta", { item_id: "rs_0", output_index: 0, summary_index: 0, delta: piece.text })
+        return (
+          begin +
+          formatNextEvent("response.reasoning_summary_text.delta", {
+            item_id: "rs_0",
+            output_index: 0,
+            summary_index: 0,
+            delta: piece.text
+          })
+        )
       }
       case "Text": {
         const begin = textIndex === undefined ? endReasoning() + beginText() : ""
         textIndex ??= reasoning === "" ? 0 : 1
         text += piece.text
-        return begin + formatNextEvent("response.output_text.delta", { item_id: "msg_0", output_index: textIndex, content_index: 0, delta: piece.text, logprobs: [] })
+        return (
+          begin +
+          formatNextEvent("response.output_text.delta", {
+            item_id: "msg_0",
+            output_index: textIndex,
+            content_index: 0,
+            delta: piece.text,
+            logprobs: []
+          })
+        )
       }
       case "Ended": {
         const { ending } = piece
@@ -207,29 +271,73 @@ export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces 
         if (textIndex === undefined && ending.calls.length === 0) textIndex = reasoning === "" ? 0 : 1
         const end = textIndex === undefined ? "" : endText(textIndex)
         const from = (textIndex ?? (reasoning === "" ? -1 : 0)) + 1
-        const calls = ending.calls.map((call, index) => {
-          const output_index = from + index
-          const item_id = `fc_${call.id}`
-          return formatNextEvent("response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
-            formatNextEvent("response.function_call_arguments.delta", { item_id, output_index, delta: call.arguments }) +
-            formatNextEvent("response.function_call_arguments.done", { item_id, output_index, name: call.name, arguments: call.arguments }) +
-            formatNextEvent("response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
-        }).join("")
+        const calls = ending.calls
+          .map((call, index) => {
+            const output_index = from + index
+            const item_id = `fc_${call.id}`
+            return (
+              formatNextEvent("response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
+              formatNextEvent("response.function_call_arguments.delta", {
+                item_id,
+                output_index,
+                delta: call.arguments
+              }) +
+              formatNextEvent("response.function_call_arguments.done", {
+                item_id,
+                output_index,
+                name: call.name,
+                arguments: call.arguments
+              }) +
+              formatNextEvent("response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
+            )
+          })
+          .join("")
         const final = makeFinalResponse(frame, repeated, { text, reasoning, ending })
-        return first + end + calls + formatNextEvent(final.status === "completed" ? "response.completed" : "response.incomplete", { response: final })
+        return (
+          first +
+          end +
+          calls +
+          formatNextEvent(final.status === "completed" ? "response.completed" : "response.incomplete", {
+            response: final
+          })
+        )
       }
     }
   }
-  const endReasoning = (): string => reasoning === "" ? "" : formatNextEvent("response.output_item.done", { output_index: 0, item: makeReasoningItem(reasoning) })
+  const endReasoning = (): string =>
+    reasoning === ""
+      ? ""
+      : formatNextEvent("response.output_item.done", { output_index: 0, item: makeReasoningItem(reasoning) })
   const endText = (output_index: number): string =>
-    formatNextEvent("response.output_text.done", { item_id: "msg_0", output_index, content_index: 0, text: text, logprobs: [] }) +
-    formatNextEvent("response.content_part.done", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: text, annotations: [] } }) +
+    formatNextEvent("response.output_text.done", {
+      item_id: "msg_0",
+      output_index,
+      content_index: 0,
+      text: text,
+      logprobs: []
+    }) +
+    formatNextEvent("response.content_part.done", {
+      item_id: "msg_0",
+      output_index,
+      content_index: 0,
+      part: { type: "output_text", text: text, annotations: [] }
+    }) +
     formatNextEvent("response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
 
   return Stream.fromIterable([started]).pipe(
-    Stream.map((response) => formatNextEvent("response.created", { response }) + formatNextEvent("response.in_progress", { response })),
+    Stream.map(
+      (response) =>
+        formatNextEvent("response.created", { response }) + formatNextEvent("response.in_progress", { response })
+    ),
     Stream.concat(Stream.map(pieces, renderEvents)),
     Stream.catch((error: ApiError.ApiError) =>
-      Stream.sync(() => formatNextEvent("response.failed", { response: makeResponseBody(frame, repeated, "failed", [], { error: { code: error.code, message: error.message } }) })))
+      Stream.sync(() =>
+        formatNextEvent("response.failed", {
+          response: makeResponseBody(frame, repeated, "failed", [], {
+            error: { code: error.code, message: error.message }
+          })
+        })
+      )
+    )
   )
 }

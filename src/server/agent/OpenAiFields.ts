@@ -25,7 +25,10 @@ export interface Field {
   readonly advice: string
 }
 
-const isAmong = (...values: ReadonlyArray<unknown>) => (value: unknown): boolean => values.includes(value)
+const isAmong =
+  (...values: ReadonlyArray<unknown>) =>
+  (value: unknown): boolean =>
+    values.includes(value)
 
 const isNever = (): boolean => false
 
@@ -44,7 +47,7 @@ const shared: ReadonlyArray<Field> = [
   {
     name: "tool_choice",
     isServed: isAmong("auto", "none"),
-    advice: "The agent chooses its tools: use \"auto\", or \"none\" for no tools of yours."
+    advice: 'The agent chooses its tools: use "auto", or "none" for no tools of yours.'
   },
   {
     name: "parallel_tool_calls",
@@ -81,7 +84,7 @@ export const chatFields: ReadonlyArray<Field> = [
   { name: "audio", isServed: isNever, advice: "Answers are text. Leave it out." },
   { name: "web_search_options", isServed: isNever, advice: "The agent has its own tools. Leave it out." },
   { name: "functions", isServed: isEmptyList, advice: "Use tools." },
-  { name: "function_call", isServed: isAmong("auto", "none"), advice: "Use tools, and tool_choice \"auto\"." }
+  { name: "function_call", isServed: isAmong("auto", "none"), advice: 'Use tools, and tool_choice "auto".' }
 ]
 
 /** Fields of responses. */
@@ -93,7 +96,7 @@ export const responseFields: ReadonlyArray<Field> = [
   {
     name: "include",
     isServed: (value) => Array.isArray(value) && !value.includes("message.output_text.logprobs"),
-    advice: "There are no log probabilities. Leave \"message.output_text.logprobs\" out."
+    advice: 'There are no log probabilities. Leave "message.output_text.logprobs" out.'
   },
   { name: "conversation", isServed: isNever, advice: "Use previous_response_id to go on with a conversation." },
   { name: "prompt", isServed: isNever, advice: "There are no stored prompts: use instructions and input." },

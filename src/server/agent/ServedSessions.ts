@@ -1,12 +1,13 @@
 /**
- * Live sessions of a server: opened when somebody asks for them, closed when nobody uses them. What they are is in the store, so that
- * the next request opens them again.
+ * Live sessions of a server: opened when somebody asks for them, closed when nobody uses them. What they are is in the
+ * store, so that the next request opens them again.
  *
  * **Details**
  *
- * A session is in use while it answers a request, has a turn or a message that waits, or somebody reads its events. Of those that are not,
- * the {@link mostUnused} that were used last stay open, unless a question waits or something works in the background, and none longer
- * than `idle`. The mode and the model that a client chose come back with the session.
+ * A session is in use while it answers a request, has a turn or a message that waits, or somebody reads its events. Of
+ * those that are not, the {@link mostUnused} that were used last stay open, unless a question waits or something works
+ * in the background, and none longer than `idle`. The mode and the model that a client chose come back with the
+ * session.
  *
  * Questions are for readers of the session's events. Where there are none, they are denied.
  *
@@ -71,7 +72,12 @@ export interface ServedSession {
 /** A session with what its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
-  readonly input: { tools: Selection; system: string | undefined; toolScope: Scope.Closeable | undefined; offered: string }
+  readonly input: {
+    tools: Selection
+    system: string | undefined
+    toolScope: Scope.Closeable | undefined
+    offered: string
+  }
   /** An exchange is under way: one at most. */
   isBusy: boolean
   usedAt: number
@@ -112,7 +118,10 @@ export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
 /** Answers to the questions of a session whose events nobody reads. */
 const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
-  Approval: { _tag: "Approval", reply: { choice: "deny", reason: "Approvals are not available over this connection." } },
+  Approval: {
+    _tag: "Approval",
+    reply: { choice: "deny", reason: "Approvals are not available over this connection." }
+  },
   Clarification: { _tag: "Clarification", answers: [] },
   Plan: { _tag: "Plan", mode: "plan" }
 }
@@ -124,11 +133,23 @@ export const mostUnused = 64
 const mostSettings = 10_000
 
 /** An error of the store, for the client. */
-export const toStoreError = (error: { readonly message: string }): ApiError.ApiError => ApiError.make(500, "store_failed", error.message)
+export const toStoreError = (error: { readonly message: string }): ApiError.ApiError =>
+  ApiError.make(500, "store_failed", error.message)
 
 /** Opens no session yet; all of them are closed with the scope. */
-export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
-  const { client, cwd, idle = Duration.minutes(10), maxIterations, maxMode, maxSessions = 512, maxUnused = mostUnused, mode } = options
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
+  const {
+    client,
+    cwd,
+    idle = Duration.minutes(10),
+    maxIterations,
+    maxMode,
+    maxSessions = 512,
+    maxUnused = mostUnused,
+    mode
+  } = options
   const source = SessionAudience.formatSource("api-server", client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
@@ -150,9 +171,11 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   /** True where closing it takes something away that the store does not have. */
   const isWaiting = ({ live }: ExchangeSession): Effect.Effect<boolean> =>
-    Effect.flatMap(live.state, ({ questions }) => questions.length > 0 ? Effect.succeed(true) : Effect.map(live.background.list, ({ length }) => length > 0))
+    Effect.flatMap(live.state, ({ questions }) =>
+      questions.length > 0 ? Effect.succeed(true) : Effect.map(live.background.list, ({ length }) => length > 0)
+    )
 
-  const unused = Effect.gen(function*() {
+  const unused = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const found: Array<ExchangeSession> = []
     for (const one of sessions.all()) {
@@ -162,21 +185,33 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     return found.sort((one, other) => one.usedAt - other.usedAt)
   })
 
-  const release = Effect.gen(function*() {
+  const release = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const found = yield* unused
     const due = found.filter(({ usedAt }) => now - usedAt >= Duration.toMillis(idle))
-    const surplus = found.length <= maxUnused ? [] : yield* Effect.filter(found.slice(0, found.length - maxUnused), (one) => Effect.map(isWaiting(one), (is) => !is))
+    const surplus =
+      found.length <= maxUnused
+        ? []
+        : yield* Effect.filter(found.slice(0, found.length - maxUnused), (one) =>
+            Effect.map(isWaiting(one), (is) => !is)
+          )
     // It may be in use again by now.
     for (const one of new Set([...due, ...surplus])) if (yield* isUnused(one)) yield* sessions.close(one.id)
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.timeoutOption(Queue.take(freed), Duration.seconds(30)), release)))
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(Effect.timeoutOption(Queue.take(freed), Duration.seconds(30)), release))
+  )
 
   /** Closes the session that was used longest ago, where there are too many. */
-  const makeRoom = Effect.gen(function*() {
+  const makeRoom = Effect.gen(function* () {
     if (sessions.all().length < maxSessions) return
     const [oldest] = yield* unused
-    if (oldest === undefined) return yield* ApiError.make(503, "too_many_sessions", `${maxSessions} sessions are open and in use. Try again in a moment, or close one.`)
+    if (oldest === undefined)
+      return yield* ApiError.make(
+        503,
+        "too_many_sessions",
+        `${maxSessions} sessions are open and in use. Try again in a moment, or close one.`
+      )
     yield* sessions.close(oldest.id)
   })
 
@@ -187,12 +222,19 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
   }
 
-  const makeSession = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
+  const makeSession = Effect.fnUntraced(function* (
+    id: Ids.SessionId
+  ): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
     const scope = yield* Effect.scope
     // Closed behind the live session, whose last events are of the turn that it stops.
     const reading = yield* Scope.fork(scope)
     const before = chosen.get(id)
-    const input: ExchangeSession["input"] = { tools: ClientTools.excludeClients(options.tools), system: undefined, toolScope: undefined, offered: "[]" }
+    const input: ExchangeSession["input"] = {
+      tools: ClientTools.excludeClients(options.tools),
+      system: undefined,
+      toolScope: undefined,
+      offered: "[]"
+    }
     const live = yield* LiveSession.make({
       session: { id, cwd },
       cwd,
@@ -216,11 +258,22 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const now = yield* Clock.currentTimeMillis
     // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
     const feed = EventFeed.make(EventFeed.computeStartNumber(now), secrets)
-    const session: ExchangeSession = { id, live, feed, calls: ClientTools.make(id, secrets), scope, input, isBusy: false, usedAt: now, freed: Effect.asVoid(Queue.offer(freed, undefined)) }
+    const session: ExchangeSession = {
+      id,
+      live,
+      feed,
+      calls: ClientTools.make(id, secrets),
+      scope,
+      input,
+      isBusy: false,
+      usedAt: now,
+      freed: Effect.asVoid(Queue.offer(freed, undefined))
+    }
     const reader = yield* Scope.provide(live.subscribe({ whenBehind: "wait" }), reading)
-    const handleEvent = Effect.fnUntraced(function*(event: HostEvent) {
+    const handleEvent = Effect.fnUntraced(function* (event: HostEvent) {
       feed.publish(event)
-      if (event._tag === "RunEvents") for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
+      if (event._tag === "RunEvents")
+        for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
       if (event._tag === "TurnStarted") turns++
       if (event._tag === "TurnEnded") {
         if (isEnding && (yield* isIdle(session))) yield* feed.end
@@ -230,13 +283,18 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       // It was answered, or taken back, just now.
       yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
     })
-    const taking = yield* Effect.forkIn(Effect.ensuring(EventReaders.forEachEvent(reader, handleEvent), feed.end), reading)
+    const taking = yield* Effect.forkIn(
+      Effect.ensuring(EventReaders.forEachEvent(reader, handleEvent), feed.end),
+      reading
+    )
     yield* Scope.addFinalizer(reading, Fiber.await(taking))
     yield* Effect.addFinalizer(() => session.calls.abandon)
     return session
   })
 
-  const openSession = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const openSession = Effect.fnUntraced(function* (
+    id: Ids.SessionId
+  ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     yield* makeRoom
     // Not in the context of the request, which would stay as long as the session.
     return yield* Effect.updateContext(sessions.open(id, makeSession(id)), (_: Context.Context<never>) => services)
@@ -246,14 +304,18 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError).pipe(
       // The session of another key is not there.
       Effect.map(Option.filter((found) => SessionAudience.isSeenBy(client, found.source))),
-      Effect.flatMap(Option.match({
-        onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
-        onSome: Effect.succeed
-      }))
+      Effect.flatMap(
+        Option.match({
+          onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
+          onSome: Effect.succeed
+        })
+      )
     )
 
-  /** The open session that is in this part of a conversation: one that was compacted has the id that it was opened by. */
-  const findOpenPart = Effect.fnUntraced(function*(id: Ids.SessionId) {
+  /**
+   * The open session that is in this part of a conversation: one that was compacted has the id that it was opened by.
+   */
+  const findOpenPart = Effect.fnUntraced(function* (id: Ids.SessionId) {
     const byId = sessions.get(id)
     if (byId !== undefined) return byId
     for (const one of sessions.all()) if ((yield* one.live.state).session.id === id) return one
@@ -262,9 +324,16 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   return {
     source,
-    find: Effect.fnUntraced(function*(id) {
-      const found = sessions.get(id) ?? (yield* opening.withPermits(1)(Effect.flatMap(findStored(id), ({ id: newest }) =>
-        Effect.flatMap(findOpenPart(newest), (other) => other === undefined ? openSession(newest) : Effect.succeed(other)))))
+    find: Effect.fnUntraced(function* (id) {
+      const found =
+        sessions.get(id) ??
+        (yield* opening.withPermits(1)(
+          Effect.flatMap(findStored(id), ({ id: newest }) =>
+            Effect.flatMap(findOpenPart(newest), (other) =>
+              other === undefined ? openSession(newest) : Effect.succeed(other)
+            )
+          )
+        ))
       found.usedAt = yield* Clock.currentTimeMillis
       return found
     }),
@@ -272,11 +341,22 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     stored: findStored,
     waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
     close: sessions.close,
-    counts: () => ({ open: sessions.all().length, turns, usage: spent, readers: sessions.all().reduce((sum, { feed }) => sum + feed.readers(), 0) }),
-    closeAll: Effect.suspend(() => Effect.forEach(sessions.entries(), ([id]) => sessions.close(id), { concurrency: "unbounded", discard: true })),
+    counts: () => ({
+      open: sessions.all().length,
+      turns,
+      usage: spent,
+      readers: sessions.all().reduce((sum, { feed }) => sum + feed.readers(), 0)
+    }),
+    closeAll: Effect.suspend(() =>
+      Effect.forEach(sessions.entries(), ([id]) => sessions.close(id), { concurrency: "unbounded", discard: true })
+    ),
     drain: Effect.suspend(() => {
       isEnding = true
-      return Effect.forEach(sessions.all(), (one) => Effect.flatMap(isIdle(one), (is) => is ? one.feed.end : Effect.void), { discard: true })
+      return Effect.forEach(
+        sessions.all(),
+        (one) => Effect.flatMap(isIdle(one), (is) => (is ? one.feed.end : Effect.void)),
+        { discard: true }
+      )
     })
   }
 })

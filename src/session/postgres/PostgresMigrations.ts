@@ -3,11 +3,13 @@
  *
  * **Details**
  *
- * The tables are those of `sqlite/Migrations.ts` as they are today, in a schema of their own. A migration is a list of statements that is
- * never changed once it was released. All that a database lacks run in one transaction, one process at a time.
+ * The tables are those of `sqlite/Migrations.ts` as they are today, in a schema of their own. A migration is a list of
+ * statements that is never changed once it was released. All that a database lacks run in one transaction, one process
+ * at a time.
  *
- * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` are those of a message as search compares them; a message of
- * before the index, or with more words than it takes, has none there, and its text as search compares it in `folded`.
+ * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` are those of a message as search compares
+ * them; a message of before the index, or with more words than it takes, has none there, and its text as search
+ * compares it in `folded`.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -112,14 +114,14 @@ export const migrations: ReadonlyArray<Migration> = [
 const migrating = 0x48654567
 
 /** Brings the tables in `schema` to the last of `all`; `place` names the database to the user. */
-export const migrate = Effect.fnUntraced(function*(
+export const migrate = Effect.fnUntraced(function* (
   sql: Client,
   schema: string,
   place: string,
   all: ReadonlyArray<Migration> = migrations
 ): Effect.fn.Return<void, SqlError | SessionStoreError> {
   const known = all.at(-1)?.version ?? 0
-  const readVersion = Effect.gen(function*() {
+  const readVersion = Effect.gen(function* () {
     const [there] = yield* sql<{ readonly is_there: boolean }>`
       SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'schema_version') AS is_there`
     if (there?.is_there !== true) return 0
@@ -132,19 +134,23 @@ export const migrate = Effect.fnUntraced(function*(
     })
   })
   if ((yield* readVersion) === known) return
-  yield* sql.transaction(Effect.gen(function*() {
-    yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
-    // Another process may have done it since.
-    const from = yield* readVersion
-    if (from === known) return
-    if (from === 0) {
-      yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
-      yield* sql.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())`).unprepared
-    }
-    for (const { name, statements, version } of all) {
-      if (version <= from) continue
-      for (const statement of statements) yield* sql.unsafe(statement).unprepared
-      yield* sql`INSERT INTO schema_version (version, name) VALUES (${version}, ${name})`
-    }
-  }))
+  yield* sql.transaction(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
+      // Another process may have done it since.
+      const from = yield* readVersion
+      if (from === known) return
+      if (from === 0) {
+        yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`
+        yield* sql.unsafe(
+          `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())`
+        ).unprepared
+      }
+      for (const { name, statements, version } of all) {
+        if (version <= from) continue
+        for (const statement of statements) yield* sql.unsafe(statement).unprepared
+        yield* sql`INSERT INTO schema_version (version, name) VALUES (${version}, ${name})`
+      }
+    })
+  )
 })

@@ -1,10 +1,12 @@
 /**
- * Search in a Postgres database: messages that the index names for the words of a query are read, newest first, and those that fit are hits.
+ * Search in a Postgres database: messages that the index names for the words of a query are read, newest first, and
+ * those that fit are hits.
  *
  * **Details**
  *
- * The index has the words as `SearchWords` takes them apart, signs of scripts without blanks among them, so that it needs no extension of the
- * server and no dictionary, and finds what a SQLite store finds. It does not know which word follows which: phrases are compared in the text.
+ * The index has the words as `SearchWords` takes them apart, signs of scripts without blanks among them, so that it
+ * needs no extension of the server and no dictionary, and finds what a SQLite store finds. It does not know which word
+ * follows which: phrases are compared in the text.
  *
  * Messages that are not in it (`words IS NULL`) are compared by their folded text.
  */
@@ -41,12 +43,17 @@ export const listIndexWords = (folded: string): ReadonlyArray<string> | undefine
   return Array.from(found)
 }
 
-/** The words of an alternative in the language of the index; words are letters and digits, and so never part of that language. */
+/**
+ * The words of an alternative in the language of the index; words are letters and digits, and so never part of that
+ * language.
+ */
 const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
-  all.flatMap(({ prefix, words }) => words.flatMap((word, index) => {
-    const folded = truncateWord(SearchWords.fold(word))
-    return folded === "" ? [] : [`'${folded}'${prefix && index === words.length - 1 ? ":*" : ""}`]
-  }))
+  all.flatMap(({ prefix, words }) =>
+    words.flatMap((word, index) => {
+      const folded = truncateWord(SearchWords.fold(word))
+      return folded === "" ? [] : [`'${folded}'${prefix && index === words.length - 1 ? ":*" : ""}`]
+    })
+  )
 
 interface Row {
   readonly id: number
@@ -79,17 +86,29 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
   const length = sql.literal(String(SessionSearch.neighbourLength))
   const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {
     const lexemes = toLexemes(alternative)
-    const inText = alternative.all.flatMap(({ words }) => words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`))
-    return lexemes.length === 0 ? sql`TRUE` : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
+    const inText = alternative.all.flatMap(({ words }) =>
+      words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`)
+    )
+    return lexemes.length === 0
+      ? sql`TRUE`
+      : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
   }
   const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
     sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
     ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
-    ...(options.except === undefined || options.except.length === 0 ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
-    ...(options.roles === undefined ? [] : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
+    ...(options.except === undefined || options.except.length === 0
+      ? []
+      : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
+    ...(options.roles === undefined
+      ? []
+      : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
   ]
 
-  const findHits = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+  const findHits = Effect.fnUntraced(function* (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
     const isOldestFirst = options.sort === "oldest"
     const hits: Array<SessionSearch.Hit> = []
     let beyond = sql`TRUE`
@@ -103,7 +122,11 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
         WHERE ${sql.and([beyond, sql.or(query.map(matchAlternative)), ...buildFilters(options)])}
         ORDER BY m.id ${isOldestFirst ? sql`ASC` : sql`DESC`} LIMIT ${pageSize}`
       for (const row of rows) {
-        const snippet = SearchScan.find(query, { content: row.content, toolNames: row.tool_name, toolCalls: row.tool_calls })
+        const snippet = SearchScan.find(query, {
+          content: row.content,
+          toolNames: row.tool_name,
+          toolCalls: row.tool_calls
+        })
         if (snippet !== undefined) hits.push(toHit(row, snippet))
         if (hits.length >= limit) return hits
       }

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Entries of a step are one transaction. A message that the session has is not stored again in the record: its row has the position,
- * and reading joins the two. An entry that cannot be written (a full disk, a session that was removed) is one warning and is
- * counted; the next entry that can be written is preceded by a `Gap`.
+ * Entries of a step are one transaction. A message that the session has is not stored again in the record: its row has
+ * the position, and reading joins the two. An entry that cannot be written (a full disk, a session that was removed) is
+ * one warning and is counted; the next entry that can be written is preceded by a `Gap`.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -47,19 +47,33 @@ export type Columns = ReadonlyArray<string | number | null>
 
 const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
   const { at, event, sessionId, turnId } = entry
-  const position = event._tag === "MessageAppended" ? event.position ?? null : null
-  return Result.map(StoredForm.encodeEvent(event, true), (body) =>
-    [sessionId, turnId, at, RecordEvent.version, event._tag, RunRecord.getContentKey(entry) ?? null, position, body])
+  const position = event._tag === "MessageAppended" ? (event.position ?? null) : null
+  return Result.map(StoredForm.encodeEvent(event, true), (body) => [
+    sessionId,
+    turnId,
+    at,
+    RecordEvent.version,
+    event._tag,
+    RunRecord.getContentKey(entry) ?? null,
+    position,
+    body
+  ])
 }
 
 const readRow = ({ body, envelope, version }: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
   StoredForm.readEvent(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined, version)
 
 const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
-  Option.map(StoredForm.getValue(readRow(row)), (event) => ({ sessionId: row.session_id, turnId: row.turn_id, at: row.at, event }))
+  Option.map(StoredForm.getValue(readRow(row)), (event) => ({
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    at: row.at,
+    event
+  }))
 
 /** The record in a database: what is masked already is kept, and read again. */
-export interface SqlRecord extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
+export interface SqlRecord
+  extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
   readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
   /** Runs an Effect after the transaction under way, and at once where there is none. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
@@ -90,7 +104,9 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
     lost === 0 ? [] : [{ ...first, event: { _tag: "Gap", entries: lost, reason } }]
 
   /** Rows of entries; the fault of the first that has no stored form. */
-  const toRows = (entries: ReadonlyArray<RecordEvent.Entry>): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
+  const toRows = (
+    entries: ReadonlyArray<RecordEvent.Entry>
+  ): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
     const rows: Array<Columns> = []
     for (const entry of entries) {
       const columns = toColumns(entry)
@@ -109,13 +125,10 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       if (first === undefined) return Effect.void
       const rows = toRows(lost === 0 ? entries : [...makeGapBefore(first), ...entries])
       if (Result.isFailure(rows)) return reportLoss(entries.length, rows.failure)
-      return Effect.matchEffect(
-        keepRows(rows.success),
-        {
-          onSuccess: () => lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0))),
-          onFailure: (error) => reportLoss(entries.length, error)
-        }
-      )
+      return Effect.matchEffect(keepRows(rows.success), {
+        onSuccess: () => (lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0)))),
+        onFailure: (error) => reportLoss(entries.length, error)
+      })
     })
 
   const buildCondition = ({ kinds, origins, sessionId, turnId }: RunRecord.Filter, after: number) =>
@@ -126,39 +139,60 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
       ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
       // A text inside of a message may look the same; `fits` decides then.
-      ...(origins === undefined ? [] : [sql.or(["run_record.kind <> 'MessageAppended'", ...origins.map((origin) => sql`run_record.body LIKE ${`%"origin":"${origin}"%`}`)])])
+      ...(origins === undefined
+        ? []
+        : [
+            sql.or([
+              "run_record.kind <> 'MessageAppended'",
+              ...origins.map((origin) => sql`run_record.body LIKE ${`%"origin":"${origin}"%`}`)
+            ])
+          ])
     ])
 
-  const readRowsAfter = (filter: RunRecord.Filter, after: number): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
-    read("record", sql<EntryRow>`
+  const readRowsAfter = (
+    filter: RunRecord.Filter,
+    after: number
+  ): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
+    read(
+      "record",
+      sql<EntryRow>`
       SELECT run_record.id, run_record.session_id, run_record.turn_id, at, version, kind, body, envelope
       FROM run_record LEFT JOIN messages
         ON messages.session_id = run_record.session_id AND messages.position = run_record.position
-      WHERE ${buildCondition(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`)
+      WHERE ${buildCondition(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`
+    )
 
   const streamRows = (filter: RunRecord.Filter, from = 0): Stream.Stream<EntryRow, SessionStoreError> =>
     Stream.paginate(from, (after) =>
       Effect.map(readRowsAfter(filter, after), (page) => [
         page,
         page.length < pageSize ? Option.none<number>() : Option.map(Option.fromUndefinedOr(page.at(-1)), ({ id }) => id)
-      ]))
+      ])
+    )
 
   return {
     keep,
     afterwards,
     read: (filter = {}) =>
-      Stream.flatMap(streamRows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })).pipe(
-        Stream.filter(RunRecord.isInFilter({ origins: filter.origins }))
-      ),
+      Stream.flatMap(streamRows(filter), (row) =>
+        Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })
+      ).pipe(Stream.filter(RunRecord.isInFilter({ origins: filter.origins }))),
     sequence: Effect.map(
       read("record", sql<{ readonly id: number | null }>`SELECT max(id) AS id FROM run_record`),
       ([newest]) => newest?.id ?? 0
     ),
     since: (after, filter = {}) =>
       Stream.flatMap(streamRows(filter, after), (row) =>
-        Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: (entry) => Stream.succeed({ sequence: row.id, entry }) })).pipe(
-        Stream.filter(({ entry }) => RunRecord.isInFilter({ origins: filter.origins })(entry))
-      ),
-    unread: (filter = {}) => Stream.runFold(streamRows(filter), () => Unread.none, (sum, row) => Unread.addReading(sum, readRow(row)))
+        Option.match(fromRow(row), {
+          onNone: () => Stream.empty,
+          onSome: (entry) => Stream.succeed({ sequence: row.id, entry })
+        })
+      ).pipe(Stream.filter(({ entry }) => RunRecord.isInFilter({ origins: filter.origins })(entry))),
+    unread: (filter = {}) =>
+      Stream.runFold(
+        streamRows(filter),
+        () => Unread.none,
+        (sum, row) => Unread.addReading(sum, readRow(row))
+      )
   }
 }

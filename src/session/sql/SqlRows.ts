@@ -1,5 +1,6 @@
 /**
- * Rows of the tables `sessions`, `messages` and `session_model_usage` in the port's terms, the same in every SQL database.
+ * Rows of the tables `sessions`, `messages` and `session_model_usage` in the port's terms, the same in every SQL
+ * database.
  */
 import * as Cost from "../../domain/Cost.ts"
 import type { SessionId } from "../../domain/Ids.ts"
@@ -31,24 +32,25 @@ type CostColumns = {
 export type UsageCounts = UsageColumns & CostColumns
 
 /** A row of `sessions`. */
-export type SessionRow = UsageColumns & CostColumns & {
-  readonly id: SessionId
-  readonly source: string
-  readonly provider: string
-  readonly model: string
-  readonly parent_session_id: SessionId | null
-  readonly title: string | null
-  readonly cwd: string | null
-  readonly started_at: number
-  readonly updated_at: number
-  readonly ended_at: number | null
-  readonly end_reason: string | null
-  readonly message_count: number
-  readonly tool_call_count: number
-  readonly system_prompt: string
-  readonly continues_session_id: SessionId | null
-  readonly has_own_prompt: number
-}
+export type SessionRow = UsageColumns &
+  CostColumns & {
+    readonly id: SessionId
+    readonly source: string
+    readonly provider: string
+    readonly model: string
+    readonly parent_session_id: SessionId | null
+    readonly title: string | null
+    readonly cwd: string | null
+    readonly started_at: number
+    readonly updated_at: number
+    readonly ended_at: number | null
+    readonly end_reason: string | null
+    readonly message_count: number
+    readonly tool_call_count: number
+    readonly system_prompt: string
+    readonly continues_session_id: SessionId | null
+    readonly has_own_prompt: number
+  }
 
 /** A row of `session_model_usage`. */
 export interface UsageRow extends UsageColumns, CostColumns {

@@ -1,5 +1,6 @@
 /**
- * The session store over SQL: what is the same in SQLite and in Postgres. Each database brings what differs as an {@link SqlPlace}.
+ * The session store over SQL: what is the same in SQLite and in Postgres. Each database brings what differs as an
+ * {@link SqlPlace}.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -50,7 +51,9 @@ export interface SqlPlace {
   readonly made: "rowid" | "made"
   /** Form of a text that has to come back byte for byte. */
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
-  /** Adds messages in one transaction; returns the position of the first, and undefined where there is no such session. */
+  /**
+   * Adds messages in one transaction; returns the position of the first, and undefined where there is no such session.
+   */
   readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
   /** Notes that calls of a session begin; false where there is no such session. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
@@ -96,14 +99,29 @@ const maxSessionsRead = 4
 const maxContinuations = 10_000
 
 /** Makes the session store in a database. */
-export const make = ({ addUsage, append, begin, committed, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
-  const toSession = (row: SqlRows.SessionRow): SessionStore.Session => SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
+export const make = ({
+  addUsage,
+  append,
+  begin,
+  committed,
+  exact,
+  leases,
+  made,
+  read,
+  sql,
+  write
+}: SqlPlace): SessionStore.Service => {
+  const toSession = (row: SqlRows.SessionRow): SessionStore.Session =>
+    SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
   const toFirstSession = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), toSession)
   const readOne = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
     read(operation, Effect.map(rows, toFirstSession))
   const readMany = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
-    read(operation, Effect.map(rows, (rows) => rows.map(toSession)))
+    read(
+      operation,
+      Effect.map(rows, (rows) => rows.map(toSession))
+    )
 
   const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
@@ -117,22 +135,31 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
   const isHeld = (id: string): Effect.Effect<boolean, SessionStoreError> =>
     owned.get(id)?.isHeld ?? Effect.succeed(true)
 
-  const appendHeld = (id: SessionId, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<number, SessionStoreError> =>
+  const appendHeld = (
+    id: SessionId,
+    messages: ReadonlyArray<Prompt.Message>
+  ): Effect.Effect<number, SessionStoreError> =>
     Effect.flatMap(StoredForm.maskMessages(messages), (masked) => {
       const rows = Result.all(masked.map(encodeMessage))
       if (Result.isFailure(rows)) return Effect.fail(rows.failure)
       const answered = messages.flatMap(Conversation.listResultIds)
       const calls = messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
       return Effect.clockWith((clock) =>
-        Effect.flatMap(append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }), (first) =>
-          first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first)))
+        Effect.flatMap(
+          append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }),
+          (first) => (first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first))
+        )
+      )
     })
 
-  const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function*(id) {
-    const lease = yield* leases.take(Leases.toSessionName(id)).pipe(
-      Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
-        Effect.fail(new SessionBusy({ sessionId: id, ...(isOwn ? {} : { pid }) })))
-    )
+  const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function* (id) {
+    const lease = yield* leases
+      .take(Leases.toSessionName(id))
+      .pipe(
+        Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
+          Effect.fail(new SessionBusy({ sessionId: id, ...(isOwn ? {} : { pid }) }))
+        )
+      )
     yield* Effect.acquireRelease(
       Effect.sync(() => owned.set(id, lease)),
       // One that was lost may have been taken again by this process.
@@ -144,17 +171,35 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
   const requireFreeTitle = (operation: string, id: string, title: string) =>
     Effect.flatMap(
       sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
-      ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
+      ([owner]) =>
+        owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
     )
 
   const readStored = (id: SessionId, from: number, to: number) =>
-    read("messages", sql<StoredMessage>`
-      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`)
-  const readMessage = (id: SessionId, { envelope, position }: StoredMessage): Result.Result<Prompt.Message, SessionStoreError> =>
-    Result.mapError(StoredForm.decode(envelope), ({ cause, message }) =>
-      new SessionStoreError({ operation: "messages", message: `message ${position} of session ${id} ${message}`, cause }))
+    read(
+      "messages",
+      sql<StoredMessage>`
+      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`
+    )
+  const readMessage = (
+    id: SessionId,
+    { envelope, position }: StoredMessage
+  ): Result.Result<Prompt.Message, SessionStoreError> =>
+    Result.mapError(
+      StoredForm.decode(envelope),
+      ({ cause, message }) =>
+        new SessionStoreError({
+          operation: "messages",
+          message: `message ${position} of session ${id} ${message}`,
+          cause
+        })
+    )
 
-  const readRange = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+  const readRange = Effect.fnUntraced(function* (
+    id: SessionId,
+    from: number,
+    to: number
+  ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
     const rows = yield* readStored(id, from, to)
     const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
     // Positions of a repaired session may have gaps.
@@ -163,14 +208,25 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
 
   const sessionsRead = new Map<SessionId, ReadSession>()
 
-  /** All messages of a session. Those that were read before are neither read nor decoded again: nobody rewrites them. */
-  const readAllMessages = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
-    const [row] = yield* read("messages", sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
-      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions WHERE id = ${id}`)
+  /**
+   * All messages of a session. Those that were read before are neither read nor decoded again: nobody rewrites them.
+   */
+  const readAllMessages = Effect.fnUntraced(function* (
+    id: SessionId
+  ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
+    const [row] = yield* read(
+      "messages",
+      sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
+      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions WHERE id = ${id}`
+    )
     if (row === undefined) return []
     const before = sessionsRead.get(id)
     // Another session may have the id of one that was removed.
-    const isSame = before !== undefined && before.row === row.row && before.startedAt === row.startedAt && before.messages.length <= row.count
+    const isSame =
+      before !== undefined &&
+      before.row === row.row &&
+      before.startedAt === row.startedAt &&
+      before.messages.length <= row.count
     const known = isSame ? before : { messages: [], next: 0 }
     const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
     const messages = [...known.messages, ...added.messages]
@@ -184,116 +240,168 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
   const store = SessionStore.SessionStore.of({
     committed,
 
-    create: Effect.fnUntraced(function*(session) {
+    create: Effect.fnUntraced(function* (session) {
       const mask = yield* StoredForm.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
-      const row: SqlRows.SessionRow = SqlRows.makeSessionRow({ ...session, systemPrompt: exact.encode(mask(session.systemPrompt)) }, title, now)
-      return yield* write("create", Effect.gen(function*() {
-        const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
-        if (taken.length > 0) return yield* StoreFailure.makeExistingSessionError(session.id)
-        if (title !== null) yield* requireFreeTitle("create", session.id, title)
-        yield* sql`INSERT INTO sessions ${sql.insert(row)}`
-        return toSession(row)
-      }))
+      const row: SqlRows.SessionRow = SqlRows.makeSessionRow(
+        { ...session, systemPrompt: exact.encode(mask(session.systemPrompt)) },
+        title,
+        now
+      )
+      return yield* write(
+        "create",
+        Effect.gen(function* () {
+          const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
+          if (taken.length > 0) return yield* StoreFailure.makeExistingSessionError(session.id)
+          if (title !== null) yield* requireFreeTitle("create", session.id, title)
+          yield* sql`INSERT INTO sessions ${sql.insert(row)}`
+          return toSession(row)
+        })
+      )
     }),
 
     acquire,
 
     begin: (id, callIds) =>
-      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) => isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("begin", id))),
+      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) =>
+        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("begin", id))
+      ),
 
     begun: (id) =>
-      read("begun", Effect.map(
-        sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`,
-        (rows) => new Set(rows.map(({ call_id }) => exact.decode(call_id)))
-      )),
+      read(
+        "begun",
+        Effect.map(
+          sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`,
+          (rows) => new Set(rows.map(({ call_id }) => exact.decode(call_id)))
+        )
+      ),
 
     append: (id, messages) =>
       Effect.suspend(() => {
         const lease = owned.get(id)
         return lease === undefined
           ? appendHeld(id, messages)
-          : Effect.flatMap(lease.isHeld, (isHeld) => isHeld ? appendHeld(id, messages) : StoreFailure.makeLostSessionError(id))
+          : Effect.flatMap(lease.isHeld, (isHeld) =>
+              isHeld ? appendHeld(id, messages) : StoreFailure.makeLostSessionError(id)
+            )
       }),
 
     recordUsage: (id, { cost, provider, model, usage }) => {
       const counted: SqlRows.UsageCounts = { ...SqlRows.fromUsage(usage), ...SqlRows.fromCost(cost) }
       return Effect.flatMap(addUsage(id, { provider, model }, counted), (isThere) =>
-        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("recordUsage", id)))
+        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("recordUsage", id))
+      )
     },
 
-    end: Effect.fnUntraced(function*(id, reason) {
+    end: Effect.fnUntraced(function* (id, reason) {
       const now = yield* Clock.currentTimeMillis
-      yield* write("end", Effect.flatMap(
-        sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
-        (rows) => requireRow("end", id, rows)
-      ))
+      yield* write(
+        "end",
+        Effect.flatMap(
+          sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
+          (rows) => requireRow("end", id, rows)
+        )
+      )
     }),
 
-    continueIn: Effect.fnUntraced(function*(id, { endReason, messages, ...session }) {
+    continueIn: Effect.fnUntraced(function* (id, { endReason, messages, ...session }) {
       if (!(yield* isHeld(id))) return yield* StoreFailure.makeLostSessionError(id)
-      return yield* write("continue", Effect.gen(function*() {
-        const found = yield* findById(id)
-        if (Option.isNone(found)) return yield* StoreFailure.makeUnknownSessionError("continue", id)
-        const [newer] = yield* sql<{ readonly id: string }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
-        if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
-        const { cwd, hasOwnPrompt, source, title } = found.value
-        const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
-        const taken = title === undefined ? [] : yield* sql<{ readonly title: string }>`
+      return yield* write(
+        "continue",
+        Effect.gen(function* () {
+          const found = yield* findById(id)
+          if (Option.isNone(found)) return yield* StoreFailure.makeUnknownSessionError("continue", id)
+          const [newer] = yield* sql<{
+            readonly id: string
+          }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
+          if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
+          const { cwd, hasOwnPrompt, source, title } = found.value
+          const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
+          const taken =
+            title === undefined
+              ? []
+              : yield* sql<{ readonly title: string }>`
           SELECT title FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
-        yield* store.create({
-          ...session,
-          source,
-          hasOwnPrompt,
-          cwd,
-          parentId: id,
-          continues: id,
-          title: title === undefined ? undefined : Title.makeNext(title, taken.map((one) => one.title))
+          yield* store.create({
+            ...session,
+            source,
+            hasOwnPrompt,
+            cwd,
+            parentId: id,
+            continues: id,
+            title:
+              title === undefined
+                ? undefined
+                : Title.makeNext(
+                    title,
+                    taken.map((one) => one.title)
+                  )
+          })
+          yield* store.append(session.id, messages)
+          yield* store.end(session.id, endReason)
+          yield* store.end(id, "compression")
+          const [row] = yield* sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${session.id}`
+          return row === undefined
+            ? yield* StoreFailure.makeUnknownSessionError("continue", session.id)
+            : toSession(row)
         })
-        yield* store.append(session.id, messages)
-        yield* store.end(session.id, endReason)
-        yield* store.end(id, "compression")
-        const [row] = yield* sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${session.id}`
-        return row === undefined ? yield* StoreFailure.makeUnknownSessionError("continue", session.id) : toSession(row)
-      }))
+      )
     }),
 
     newest: (id) =>
-      read("newest", Effect.map(
-        sql<{ readonly id: SessionId }>`
+      read(
+        "newest",
+        Effect.map(
+          sql<{ readonly id: SessionId }>`
           WITH RECURSIVE chain (id, place) AS (
             SELECT CAST(${id} AS TEXT), 0
             UNION ALL
             SELECT sessions.id, place + 1 FROM chain JOIN sessions ON sessions.continues_session_id = chain.id WHERE place < ${maxContinuations}
           )
           SELECT id FROM chain ORDER BY place DESC LIMIT 1`,
-        ([last]) => last?.id ?? id
-      )),
+          ([last]) => last?.id ?? id
+        )
+      ),
 
-    rename: Effect.fnUntraced(function*(id, wanted) {
+    rename: Effect.fnUntraced(function* (id, wanted) {
       const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
-      yield* write("rename", Effect.gen(function*() {
-        yield* requireFreeTitle("rename", id, title)
-        yield* requireRow("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)
-      }))
+      yield* write(
+        "rename",
+        Effect.gen(function* () {
+          yield* requireFreeTitle("rename", id, title)
+          yield* requireRow(
+            "rename",
+            id,
+            yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`
+          )
+        })
+      )
     }),
 
     remove: (id) =>
-      write("remove", Effect.gen(function*() {
-        sessionsRead.delete(id)
-        // Before their session, so that the full-text index hears of each.
-        yield* sql`DELETE FROM messages WHERE session_id = ${id}`
-        yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
-      })),
+      write(
+        "remove",
+        Effect.gen(function* () {
+          sessionsRead.delete(id)
+          // Before their session, so that the full-text index hears of each.
+          yield* sql`DELETE FROM messages WHERE session_id = ${id}`
+          yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
+        })
+      ),
 
     get: findById,
 
-    messages: (id, range) => range === undefined ? readAllMessages(id) : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages),
+    messages: (id, range) =>
+      range === undefined
+        ? readAllMessages(id)
+        : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages),
 
     readable: (id) =>
       Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
-        const [messages, faults] = Arr.partition(rows, (row) => Result.map(readMessage(id, row), (message) => ({ position: row.position, message })))
+        const [messages, faults] = Arr.partition(rows, (row) =>
+          Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
+        )
         return { messages, faults: faults.map(({ message }) => message) }
       }),
 
@@ -316,24 +424,33 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         ),
       byTitle: (title) => readOne("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
       byTitlePrefix: (prefix) =>
-        readMany("resolve", sql<SqlRows.SessionRow>`
-          SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`),
-      names: read("resolve", Effect.map(
-        sql<{ readonly id: string; readonly title: string | null }>`
+        readMany(
+          "resolve",
+          sql<SqlRows.SessionRow>`
+          SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
+        ),
+      names: read(
+        "resolve",
+        Effect.map(
+          sql<{ readonly id: string; readonly title: string | null }>`
           SELECT id, title FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst}`,
-        (rows) => rows.flatMap(({ id, title }) => title === null ? [id] : [id, title])
-      )),
+          (rows) => rows.flatMap(({ id, title }) => (title === null ? [id] : [id, title]))
+        )
+      ),
       latest: readOne(
         "resolve",
         sql<SqlRows.SessionRow>`
           SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
       ),
-      directories: read("resolve", Effect.map(
-        sql<{ readonly cwd: string }>`
+      directories: read(
+        "resolve",
+        Effect.map(
+          sql<{ readonly cwd: string }>`
           SELECT cwd FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd IS NOT NULL
           GROUP BY cwd ORDER BY MAX(updated_at) DESC, MAX(${sql.literal(made)}) DESC`,
-        (rows) => rows.map(({ cwd }) => cwd)
-      )),
+          (rows) => rows.map(({ cwd }) => cwd)
+        )
+      ),
       latestIn: (directory) =>
         readOne(
           "resolve",
@@ -347,7 +464,13 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         "usageByModel",
         Effect.map(
           sql<SqlRows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY ${sql.literal(made)}`,
-          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: SqlRows.toUsage(row), cost: SqlRows.toCost(row) }))
+          (rows) =>
+            rows.map((row) => ({
+              provider: row.provider,
+              model: row.model,
+              usage: SqlRows.toUsage(row),
+              cost: SqlRows.toCost(row)
+            }))
         )
       )
   })

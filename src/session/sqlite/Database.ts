@@ -3,16 +3,17 @@
  *
  * **Details**
  *
- * Writers queue: another process that holds the lock is waited for, one second inside SQLite and then again after a pause of
- * 20 to 150 ms, until 15 seconds are over. A transaction is short and is not interrupted; the pauses are.
+ * Writers queue: another process that holds the lock is waited for, one second inside SQLite and then again after a
+ * pause of 20 to 150 ms, until 15 seconds are over. A transaction is short and is not interrupted; the pauses are.
  *
- * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses nothing. A
- * power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50 writes, secures what
- * came before it. Where the file system cannot do WAL the journal is a rollback journal (`synchronous = FULL`), and what
- * returned survives a power cut as well.
+ * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
+ * nothing. A power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50
+ * writes, secures what came before it. Where the file system cannot do WAL the journal is a rollback journal
+ * (`synchronous = FULL`), and what returned survives a power cut as well.
  *
- * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit writes the same pages
- * of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and before their results are written elsewhere.
+ * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit
+ * writes the same pages of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and
+ * before their results are written elsewhere.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
@@ -33,9 +34,15 @@ export interface Database {
   readonly sql: SqliteClient.Client
   /** Runs statements that change nothing. */
   readonly read: Run
-  /** Runs statements in one transaction: all of them are done or none. Within {@link Database.together} they are a part of its transaction. */
+  /**
+   * Runs statements in one transaction: all of them are done or none. Within {@link Database.together} they are a part
+   * of its transaction.
+   */
   readonly write: Run
-  /** The same for statements that run directly one after the other, without an Effect for each: for what is written at every step of a run. */
+  /**
+   * The same for statements that run directly one after the other, without an Effect for each: for what is written at
+   * every step of a run.
+   */
   readonly writeDirectly: <A>(
     operation: string,
     body: SqliteClient.Statements<A>
@@ -48,8 +55,10 @@ export interface Database {
 /** Writes between two checkpoints. */
 const checkpointEvery = 50
 
-const toStoreError = (path: string, operation: string) => (error: SqlError): SessionStoreError =>
-  new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
+const toStoreError =
+  (path: string, operation: string) =>
+  (error: SqlError): SessionStoreError =>
+    new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** The database at `path` by its client. Every failure names the path. */
 export const make = (path: string, sql: SqliteClient.Client): Database => {
@@ -60,24 +69,30 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
 
   let writes = 0
   // The log goes on growing without it, and the next checkpoint makes up for it.
-  const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) => Effect.logDebug("checkpoint failed", error))
+  const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
+    Effect.logDebug("checkpoint failed", error)
+  )
   // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
   const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
 
   const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.flatMap(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) =>
-      isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value))
+      isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value)
+    )
 
   const write: Run = (operation, effect) =>
     Effect.withFiber((fiber) =>
       Effect.catchTag(sql.isWithin(fiber) ? effect : runTransaction(effect), "SqlError", (error) =>
-        Effect.fail(toStoreError(path, operation)(error))))
+        Effect.fail(toStoreError(path, operation)(error))
+      )
+    )
 
   const writeDirectly: Database["writeDirectly"] = (operation, body) =>
     Effect.withFiber((fiber) =>
       sql.isWithin(fiber)
         ? Effect.fromResult(Result.mapError(sql.statementsUnsafe(body), toStoreError(path, operation)))
-        : write(operation, sql.statements(body)))
+        : write(operation, sql.statements(body))
+    )
 
   return {
     sql,
@@ -90,8 +105,11 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
   }
 }
 
-/** Opens the database in a file, creating or migrating it where it must be; its writes share commits where `within` says how long. It is closed with the scope. */
-export const open = Effect.fnUntraced(function*(
+/**
+ * Opens the database in a file, creating or migrating it where it must be; its writes share commits where `within` says
+ * how long. It is closed with the scope.
+ */
+export const open = Effect.fnUntraced(function* (
   path: string,
   migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations,
   within?: Duration.Input
@@ -103,12 +121,13 @@ export const open = Effect.fnUntraced(function*(
 })
 
 /**
- * Opens the database in a file as {@link open} does. One that cannot be opened so (a newer schema, a directory that takes no file, a full
- * disk) is opened for reading alone, with a warning; the failure stands where that is not possible either.
+ * Opens the database in a file as {@link open} does. One that cannot be opened so (a newer schema, a directory that
+ * takes no file, a full disk) is opened for reading alone, with a warning; the failure stands where that is not
+ * possible either.
  */
 export const openForReading = (path: string): Effect.Effect<Database, SessionStoreError, Scope.Scope> =>
   Effect.catch(open(path), (failure) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sql = yield* SqliteClient.openForReading(path)
       const database = make(path, sql)
       const version = yield* Migrations.readVersion(sql, path, Number.MAX_SAFE_INTEGER)
@@ -116,4 +135,5 @@ export const openForReading = (path: string): Effect.Effect<Database, SessionSto
       if (version < Migrations.migrations.length) return yield* failure
       yield* Effect.logWarning(`Sessions are opened for reading only: ${failure.message}`)
       return database
-    }).pipe(Effect.mapError(() => failure)))
+    }).pipe(Effect.mapError(() => failure))
+  )

@@ -1,10 +1,11 @@
 /**
- * The bytes of a SQLite database file and of its write-ahead log, as far as a repair needs them: what is wrong with a file before SQLite
- * opens it, a header for a file that has lost its own, and the pages that a log holds. Pure.
+ * The bytes of a SQLite database file and of its write-ahead log, as far as a repair needs them: what is wrong with a
+ * file before SQLite opens it, a header for a file that has lost its own, and the pages that a log holds. Pure.
  *
  * **Details**
  *
- * The layout is that of <https://www.sqlite.org/fileformat2.html>: the header is sections 1.3, the log section 4. Numbers are big-endian.
+ * The layout is that of <https://www.sqlite.org/fileformat2.html>: the header is sections 1.3, the log section 4.
+ * Numbers are big-endian.
  */
 
 /** Bytes of the header of a database. */
@@ -48,14 +49,16 @@ const isTreePage = (page: Uint8Array, size: number): boolean => {
 }
 
 /**
- * The page size of a file without a readable header, from the beginning of the file: the one with the most pages that are pages of a
- * b-tree. With a smaller one the cells are not in the page, with a larger one half of the pages are not seen.
+ * The page size of a file without a readable header, from the beginning of the file: the one with the most pages that
+ * are pages of a b-tree. With a smaller one the cells are not in the page, with a larger one half of the pages are not
+ * seen.
  */
 export const findPageSize = (sample: Uint8Array): number => {
   let best = { size: 4096, count: 0 }
   for (let size = 512; size <= 65_536; size *= 2) {
     let count = 0
-    for (let at = size; at + size <= sample.length; at += size) if (isTreePage(sample.subarray(at, at + size), size)) count++
+    for (let at = size; at + size <= sample.length; at += size)
+      if (isTreePage(sample.subarray(at, at + size), size)) count++
     if (count > best.count) best = { size, count }
   }
   return best.size
@@ -77,16 +80,17 @@ export const isCutOff = ({ problem }: FileState): boolean => problem === cutOff
 export const inspectFile = (sample: Uint8Array, size: number): FileState => {
   const stored = readPageSize(sample)
   if (size < headerSize) return { problem: size === 0 ? "it is empty" : cutOff, pageSize: 4096 }
-  if (!hasMagic(sample) || stored === undefined) return { problem: "its header is damaged", pageSize: findPageSize(sample) }
+  if (!hasMagic(sample) || stored === undefined)
+    return { problem: "its header is damaged", pageSize: findPageSize(sample) }
   const view = toView(sample)
   const isCountValid = view.getUint32(24) === view.getUint32(92)
-  const isCut = size % stored !== 0 || isCountValid && view.getUint32(28) * stored > size
+  const isCut = size % stored !== 0 || (isCountValid && view.getUint32(28) * stored > size)
   return { problem: isCut ? cutOff : undefined, pageSize: stored }
 }
 
 /**
- * A header with which SQLite reads the pages of a file. The id of the application and the version of the user stay where the header was
- * whole; free pages and the log are forgotten.
+ * A header with which SQLite reads the pages of a file. The id of the application and the version of the user stay
+ * where the header was whole; free pages and the log are forgotten.
  */
 export const makeHeader = (damaged: Uint8Array, pageSize: number, pages: number, applicationId: number): Uint8Array => {
   const header = new Uint8Array(headerSize)
@@ -122,8 +126,8 @@ const addChecksum = (bytes: Uint8Array, isBigEndian: boolean, [first, second]: C
   const view = toView(bytes)
   let [a, b] = [first, second]
   for (let at = 0; at + 8 <= bytes.length; at += 8) {
-    a = a + view.getUint32(at, !isBigEndian) + b >>> 0
-    b = b + view.getUint32(at + 4, !isBigEndian) + a >>> 0
+    a = (a + view.getUint32(at, !isBigEndian) + b) >>> 0
+    b = (b + view.getUint32(at + 4, !isBigEndian) + a) >>> 0
   }
   return [a, b]
 }
@@ -155,7 +159,11 @@ export const readFrame = (bytes: Uint8Array, log: LogHeader, before: Checksum): 
   const view = toView(bytes)
   if (view.getUint32(8) !== log.salts[0] || view.getUint32(12) !== log.salts[1]) return undefined
   const ofHeader = addChecksum(bytes.subarray(0, 8), log.isBigEndian, before)
-  const checksum = addChecksum(bytes.subarray(frameHeaderSize, frameHeaderSize + log.pageSize), log.isBigEndian, ofHeader)
+  const checksum = addChecksum(
+    bytes.subarray(frameHeaderSize, frameHeaderSize + log.pageSize),
+    log.isBigEndian,
+    ofHeader
+  )
   if (checksum[0] !== view.getUint32(16) || checksum[1] !== view.getUint32(20)) return undefined
   return { page: view.getUint32(0), pagesAfter: view.getUint32(4), checksum }
 }

@@ -1,13 +1,16 @@
 /**
- * Indexes of messages that are filled when somebody searches: a turn of a run writes its messages and nothing for a search.
+ * Indexes of messages that are filled when somebody searches: a turn of a run writes its messages and nothing for a
+ * search.
  *
  * **Details**
  *
- * `state_meta` has the place of each index: the id up to which messages are in it. A search adds those behind it first, some in each
- * transaction, in which the place moves too. What could not be added (the file takes nothing, another process writes to it) is read and
- * scanned instead, so that a search always sees every message. `hermes sessions optimize` adds what is missing as well.
+ * `state_meta` has the place of each index: the id up to which messages are in it. A search adds those behind it first,
+ * some in each transaction, in which the place moves too. What could not be added (the file takes nothing, another
+ * process writes to it) is read and scanned instead, so that a search always sees every message.
+ * `hermes sessions optimize` adds what is missing as well.
  *
- * A message that is removed or changed leaves its index by a trigger; the place moves back where the ids of removed messages are given again.
+ * A message that is removed or changed leaves its index by a trigger; the place moves back where the ids of removed
+ * messages are given again.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -46,12 +49,14 @@ export interface MessageIndex {
 }
 
 /** Adds the next messages and moves the place; returns how much was added, undefined where none was missing. */
-const addSome = (key: string, add: (all: All, place: number) => AddedMessages | undefined) => (all: All): number | undefined => {
-  const some = add(all, Number(all(readPlace, [key])[0]?.["value"] ?? 0))
-  if (some === undefined) return undefined
-  all(writePlace, [key, String(some.last)])
-  return some.added
-}
+const addSome =
+  (key: string, add: (all: All, place: number) => AddedMessages | undefined) =>
+  (all: All): number | undefined => {
+    const some = add(all, Number(all(readPlace, [key])[0]?.["value"] ?? 0))
+    if (some === undefined) return undefined
+    all(writePlace, [key, String(some.last)])
+    return some.added
+  }
 
 /** Makes an index of an open database: of its place in `state_meta`, and of what adds the messages behind a place. */
 export const make = (
@@ -72,7 +77,7 @@ export const make = (
       read("search", sql<{ readonly value: string }>`SELECT value FROM state_meta WHERE key = ${key}`),
       ([row]) => Number(row?.value ?? 0)
     ),
-    fill: Effect.fnUntraced(function*(atMost = most) {
+    fill: Effect.fnUntraced(function* (atMost = most) {
       if (yield* isFilled) return
       for (let left = atMost; left > 0;) {
         const added = yield* write
@@ -103,4 +108,5 @@ export const addWords = (all: All): void => {
 }
 
 /** Makes the index of words: FTS5 ranks by it. */
-export const makeWordIndex = (database: Database): MessageIndex => make(database, wordsKey, Number.MAX_SAFE_INTEGER, addWordsBehind)
+export const makeWordIndex = (database: Database): MessageIndex =>
+  make(database, wordsKey, Number.MAX_SAFE_INTEGER, addWordsBehind)

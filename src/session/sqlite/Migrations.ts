@@ -8,8 +8,8 @@
  * have run, the header's application id that the file is ours.
  *
  * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
- * stand behind the counters, so that reading those does not read them. `run_record.body` is an event without the message that
- * `messages` has at its `position`; a row with a `content_key` stands there once per session.
+ * stand behind the counters, so that reading those does not read them. `run_record.body` is an event without the
+ * message that `messages` has at its `position`; a row with a `content_key` stands there once per session.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -27,7 +27,6 @@ export interface Migration {
   readonly name: string
   readonly statements: ReadonlyArray<string>
 }
-
 
 /** Every migration, oldest first. */
 export const migrations: ReadonlyArray<Migration> = [
@@ -199,40 +198,42 @@ export const migrations: ReadonlyArray<Migration> = [
 ]
 
 /** The version of a database, 0 for an empty one; fails when it is not ours to change. */
-export const readVersion = Effect.fnUntraced(
-  function*(sql: SqlClient, path: string, known: number): Effect.fn.Return<number, SqlError | SessionStoreError> {
-    const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
-    if (header?.application_id !== applicationId) {
-      // Leases may have been taken before the first session was made.
-      const [tables] = yield* sql<{ readonly count: number }>`
+export const readVersion = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  path: string,
+  known: number
+): Effect.fn.Return<number, SqlError | SessionStoreError> {
+  const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
+  if (header?.application_id !== applicationId) {
+    // Leases may have been taken before the first session was made.
+    const [tables] = yield* sql<{ readonly count: number }>`
         SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
-      if (tables?.count === 0) return 0
-      return yield* new SessionStoreError({
-        operation: "open",
-        message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
-      })
-    }
-    const [row] = yield* sql<{ readonly version: number | null }>`SELECT max(version) AS version FROM schema_version`
-    const version = row?.version ?? 0
-    if (version <= known) return version
+    if (tables?.count === 0) return 0
     return yield* new SessionStoreError({
       operation: "open",
-      message: `${path} was written by a newer version (schema ${version}; supported: ${known}): update hermes to open it`
+      message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
     })
   }
-)
+  const [row] = yield* sql<{ readonly version: number | null }>`SELECT max(version) AS version FROM schema_version`
+  const version = row?.version ?? 0
+  if (version <= known) return version
+  return yield* new SessionStoreError({
+    operation: "open",
+    message: `${path} was written by a newer version (schema ${version}; supported: ${known}): update hermes to open it`
+  })
+})
 
 /** Brings the database at `path` to the last of `all`; one that is there already is only read. */
-export const migrate = Effect.fnUntraced(
-  function*(
-    sql: SqlClient,
-    path: string,
-    all: ReadonlyArray<Migration>
-  ): Effect.fn.Return<void, SqlError | SessionStoreError> {
-    const known = all.at(-1)?.version ?? 0
-    if ((yield* readVersion(sql, path, known)) === known) return
-    const now = yield* Clock.currentTimeMillis
-    yield* sql.withTransaction(Effect.gen(function*() {
+export const migrate = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  path: string,
+  all: ReadonlyArray<Migration>
+): Effect.fn.Return<void, SqlError | SessionStoreError> {
+  const known = all.at(-1)?.version ?? 0
+  if ((yield* readVersion(sql, path, known)) === known) return
+  const now = yield* Clock.currentTimeMillis
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
       // Another process may have done it since.
       const from = yield* readVersion(sql, path, known)
       if (from === 0) {
@@ -248,6 +249,6 @@ export const migrate = Effect.fnUntraced(
         for (const statement of statements) yield* sql.unsafe(statement).unprepared
         yield* sql`INSERT INTO schema_version (version, name, applied_at) VALUES (${version}, ${name}, ${now})`
       }
-    }))
-  }
-)
+    })
+  )
+})

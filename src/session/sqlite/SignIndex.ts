@@ -1,12 +1,12 @@
 /**
- * The index of signs: finds messages by words of scripts that put no blanks between words, which the full-text index takes for one
- * long word each.
+ * The index of signs: finds messages by words of scripts that put no blanks between words, which the full-text index
+ * takes for one long word each.
  *
  * **Details**
  *
- * `signs_fts` holds the signs of a message one by one, folded as search compares them, and nothing else of it: a message without such
- * signs has no row. The signs of a word must follow one another there; a text that only looks so (`会 a 議` for `会議`) is told apart by
- * reading it.
+ * `signs_fts` holds the signs of a message one by one, folded as search compares them, and nothing else of it: a
+ * message without such signs has no row. The signs of a word must follow one another there; a text that only looks so
+ * (`会 a 議` for `会議`) is told apart by reading it.
  *
  * It is filled as every {@link MessageIndex}, by at most {@link signsAtOnce} signs in one search.
  */
@@ -32,16 +32,19 @@ const readTexts = `SELECT id, iif(octet_length(content) + octet_length(tool_name
 const addSigns = "INSERT OR REPLACE INTO signs_fts (rowid, signs) VALUES (?, ?)"
 
 /**
- * The signs of a query's alternatives in the language of FTS5: every message that fits is found by it. `undefined` where an alternative
- * asks for none.
+ * The signs of a query's alternatives in the language of FTS5: every message that fits is found by it. `undefined`
+ * where an alternative asks for none.
  */
 export const toFts = (query: SearchQuery.SearchQuery): string | undefined => {
   const alternatives = query.map(({ all }) =>
     all.flatMap(({ words }) => {
       const signs = SearchWords.listSigns(words.join(" "))
       return signs.length === 0 ? [] : [`"${signs.join(" ")}"`]
-    }))
-  return alternatives.some((phrases) => phrases.length === 0) ? undefined : alternatives.map((phrases) => `(${phrases.join(" AND ")})`).join(" OR ")
+    })
+  )
+  return alternatives.some((phrases) => phrases.length === 0)
+    ? undefined
+    : alternatives.map((phrases) => `(${phrases.join(" AND ")})`).join(" OR ")
 }
 
 /** Makes the index of an open database. */

@@ -3,17 +3,18 @@
  *
  * **Details**
  *
- * A search index that is wrong is built anew from the messages. Indexes are built anew; if that does not help, the file itself is
- * damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that is kept beside it. A file that
- * SQLite does not open, because its header is damaged or its end is missing, is never opened: a copy is, with a header and with
- * the pages of the log.
+ * A search index that is wrong is built anew from the messages. Indexes are built anew; if that does not help, the file
+ * itself is damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that
+ * is kept beside it. A file that SQLite does not open, because its header is damaged or its end is missing, is never
+ * opened: a copy is, with a header and with the pages of the log.
  *
- * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and continued. One that a
- * newer version wrote stays as it is.
+ * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and
+ * continued. One that a newer version wrote stays as it is.
  *
  * **Gotchas**
  *
- * A file that is made anew must not be open elsewhere: a process that has it open would go on with the damaged one. This is refused.
+ * A file that is made anew must not be open elsewhere: a process that has it open would go on with the damaged one.
+ * This is refused.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -46,15 +47,18 @@ const formatSqlError = (error: SqlError): string => {
   return (cause instanceof Error ? cause.message : error.message).replace(/\s+/gu, " ")
 }
 
-const formatCount = (count: number, one: string): string => count === 1 ? `1 ${one}` : `${count} ${one}s`
+const formatCount = (count: number, one: string): string => (count === 1 ? `1 ${one}` : `${count} ${one}s`)
 
 /** Problems of the file, and of its search index. */
-const checkIntegrity = Effect.fnUntraced(function*(sql: Sql) {
+const checkIntegrity = Effect.fnUntraced(function* (sql: Sql) {
   const rows = yield* sql<{ readonly integrity_check: string }>`PRAGMA integrity_check(20)`.pipe(
     Effect.map((found) => found.map((row) => row.integrity_check)),
     Effect.catch((error) => Effect.succeed([formatSqlError(error)]))
   )
-  const bad = rows.flatMap((row) => row.split("\n")).map((row) => row.trim()).filter((row) => row !== "ok" && row !== "")
+  const bad = rows
+    .flatMap((row) => row.split("\n"))
+    .map((row) => row.trim())
+    .filter((row) => row !== "ok" && row !== "")
   const isOfIndex = (row: string): boolean => row.includes("messages_fts") || row.includes("signs_fts")
   return { file: bad.filter((row) => !isOfIndex(row)), isIndexNamed: bad.some(isOfIndex) }
 })
@@ -65,28 +69,34 @@ const addingTrigger = "SELECT 1 FROM sqlite_schema WHERE name = 'messages_fts_in
 /** Compares the index of words with the messages, those too that no search has added yet; adds none for good. */
 const isIndexRight = (sql: SqliteClient.Client) =>
   Effect.match(
-    sql.transaction(sql.statements((all) => {
-      all("SAVEPOINT compared", [])
-      try {
-        if (all(addingTrigger, []).length === 0) MessageIndex.addWords(all)
-        all("INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)", [])
-      } finally {
-        all("ROLLBACK TO compared", [])
-      }
-    })),
+    sql.transaction(
+      sql.statements((all) => {
+        all("SAVEPOINT compared", [])
+        try {
+          if (all(addingTrigger, []).length === 0) MessageIndex.addWords(all)
+          all("INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)", [])
+        } finally {
+          all("ROLLBACK TO compared", [])
+        }
+      })
+    ),
     { onSuccess: () => true, onFailure: () => false }
   )
 
 /** Makes the table of an index anew, empty. */
-const recreateTable = Effect.fnUntraced(function*(sql: Sql, table: string) {
+const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
   yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
-  const create = Migrations.migrations.flatMap(({ statements }) => statements).filter((statement) => statement.includes(`VIRTUAL TABLE ${table}`))
+  const create = Migrations.migrations
+    .flatMap(({ statements }) => statements)
+    .filter((statement) => statement.includes(`VIRTUAL TABLE ${table}`))
   for (const statement of create) yield* sql.unsafe(statement).unprepared
 })
 
-/** Builds the search index anew, also when its own tables are damaged; that of signs is emptied, and searches fill it. */
+/**
+ * Builds the search index anew, also when its own tables are damaged; that of signs is emptied, and searches fill it.
+ */
 const rebuildIndex = (sql: SqliteClient.Client) => {
-  const fill = Effect.gen(function*() {
+  const fill = Effect.gen(function* () {
     yield* sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
     if ((yield* sql.unsafe(addingTrigger).unprepared).length > 0) return
     yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0) FROM messages`
@@ -95,9 +105,9 @@ const rebuildIndex = (sql: SqliteClient.Client) => {
   const anew = sql.withTransaction(Effect.andThen(recreateTable(sql, "messages_fts"), fill))
   const words = Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
     Effect.orElseSucceed(() => false),
-    Effect.flatMap((isRight) => isRight ? Effect.void : Effect.asVoid(anew))
+    Effect.flatMap((isRight) => (isRight ? Effect.void : Effect.asVoid(anew)))
   )
-  const signs = Effect.gen(function*() {
+  const signs = Effect.gen(function* () {
     // Missing in an older schema.
     if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'signs_fts'`).length === 0) return
     yield* recreateTable(sql, "signs_fts")
@@ -118,7 +128,7 @@ interface StoredMessage {
 const pageSize = 500
 
 /** Messages whose stored form cannot be read, without those of newer versions. */
-const findDamagedMessages = Effect.fnUntraced(function*(sql: Sql) {
+const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
   const damaged: Array<StoredMessage> = []
   let after = -1
   while (true) {
@@ -139,7 +149,9 @@ const makeReplacement = ({ content, role }: StoredMessage): Prompt.Message => {
   const text = content === "" ? "[This message was damaged.]" : content
   if (role === "user") return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
   if (role === "system") return Prompt.systemMessage({ content: text })
-  return role === "tool" ? Prompt.toolMessage({ content: [] }) : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+  return role === "tool"
+    ? Prompt.toolMessage({ content: [] })
+    : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 }
 
 const findMiscounted = (sql: Sql) =>
@@ -148,12 +160,13 @@ const findMiscounted = (sql: Sql) =>
     FROM sessions WHERE message_count <> next`
 
 /** Repairs the rows of a file that is sound. */
-const repairRows = Effect.fnUntraced(function*(sql: Sql, damaged: ReadonlyArray<StoredMessage>) {
+const repairRows = Effect.fnUntraced(function* (sql: Sql, damaged: ReadonlyArray<StoredMessage>) {
   for (const row of damaged) {
     const envelope = StoredForm.encode(makeReplacement(row))
     if (Result.isSuccess(envelope)) yield* sql`UPDATE messages SET envelope = ${envelope.success} WHERE id = ${row.id}`
   }
-  for (const { id, next } of yield* findMiscounted(sql)) yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
+  for (const { id, next } of yield* findMiscounted(sql))
+    yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
 })
 
 /** Takes the file for this connection alone, as far as its damage allows that. */
@@ -161,25 +174,37 @@ const takeExclusively = (sql: Sql, path: string) =>
   Effect.andThen(sql.unsafe("PRAGMA journal_mode = DELETE").unprepared, sql.unsafe("BEGIN EXCLUSIVE").unprepared).pipe(
     Effect.catch((error) =>
       error.reason._tag === "LockTimeoutError"
-        ? Effect.fail(makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`))
-        : Effect.void)
+        ? Effect.fail(
+            makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`)
+          )
+        : Effect.void
+    )
   )
 
 /**
- * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take it for the log of
- * the new file. All or nothing.
+ * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take
+ * it for the log of the new file. All or nothing.
  */
-const replaceFile = (path: string, kept: string, made: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
-  Effect.gen(function*() {
+const replaceFile = (
+  path: string,
+  kept: string,
+  made: string
+): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const moved: Array<string> = []
-    const moveAside = Effect.fnUntraced(function*(end: string) {
+    const moveAside = Effect.fnUntraced(function* (end: string) {
       if (!(yield* fs.exists(`${path}${end}`))) return
       yield* fs.rename(`${path}${end}`, `${kept}${end}`)
       moved.push(end)
     })
-    yield* Effect.andThen(Effect.forEach(["-wal", "-shm", ""], moveAside, { discard: true }), fs.rename(made, path)).pipe(
-      Effect.onError(() => Effect.forEach(moved, (end) => Effect.ignore(fs.rename(`${kept}${end}`, `${path}${end}`)), { discard: true }))
+    yield* Effect.andThen(
+      Effect.forEach(["-wal", "-shm", ""], moveAside, { discard: true }),
+      fs.rename(made, path)
+    ).pipe(
+      Effect.onError(() =>
+        Effect.forEach(moved, (end) => Effect.ignore(fs.rename(`${kept}${end}`, `${path}${end}`)), { discard: true })
+      )
     )
   })
 
@@ -191,11 +216,15 @@ const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: Sqli
   return `wrote what is readable to a new file (${saved}${lost}); incomplete: ${incomplete.join(", ")}`
 }
 
-/** Writes what can be read of a database to a new file in its place; returns where the damaged one is, and what was saved. */
-const writeAnew = Effect.fnUntraced(function*(sql: Sql, path: string) {
+/**
+ * Writes what can be read of a database to a new file in its place; returns where the damaged one is, and what was
+ * saved.
+ */
+const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
   const fs = yield* FileSystem.FileSystem
   const target = `${path}.repaired`
-  const toReplaceFailure = (error: PlatformError) => makeFailure(`${path} could not be replaced by ${target}: ${error.message}`)
+  const toReplaceFailure = (error: PlatformError) =>
+    makeFailure(`${path} could not be replaced by ${target}: ${error.message}`)
   yield* Effect.mapError(fs.remove(target, { force: true }), toReplaceFailure)
   const salvaged = yield* Effect.scoped(SqliteSalvage.salvage(sql, target))
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
@@ -205,7 +234,9 @@ const writeAnew = Effect.fnUntraced(function*(sql: Sql, path: string) {
 
 const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
 
-/** Refuses the database of another program or of a newer version. The table of versions may be among what is damaged. */
+/**
+ * Refuses the database of another program or of a newer version. The table of versions may be among what is damaged.
+ */
 const refuseForeign = (sql: Sql, path: string) =>
   Effect.catchIf(
     Migrations.readVersion(sql, path, lastVersion),
@@ -221,43 +252,54 @@ const hasSessions = (sql: Sql) =>
   )
 
 /** Saves what can be read of a file that SQLite does not open. */
-const rescueFile = Effect.fnUntraced(function*(path: string, inspection: DatabaseCopy.Inspection) {
+const rescueFile = Effect.fnUntraced(function* (path: string, inspection: DatabaseCopy.Inspection) {
   const copy = `${path}.readable`
-  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) => makeFailure(`${path} could not be copied: ${error.message}`))
+  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) =>
+    makeFailure(`${path} could not be copied: ${error.message}`)
+  )
   // Closed before the copy is removed.
-  return yield* Effect.scoped(Effect.gen(function*() {
-    const sql = yield* SqliteClient.open(copy)
-    // The header of a file that is cut off says whose it is.
-    if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
-      return yield* makeFailure(`${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`)
-    }
-    yield* refuseForeign(sql, path)
-    return yield* writeAnew(sql, path)
-  }))
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.open(copy)
+      // The header of a file that is cut off says whose it is.
+      if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
+        return yield* makeFailure(
+          `${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`
+        )
+      }
+      yield* refuseForeign(sql, path)
+      return yield* writeAnew(sql, path)
+    })
+  )
 })
 
 /** Keeps a copy of a log that SQLite does not read and will write anew. */
-const keepLog = Effect.fnUntraced(function*(path: string) {
+const keepLog = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
-  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) => makeFailure(`${path}-wal could not be copied: ${error.message}`))
+  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) =>
+    makeFailure(`${path}-wal could not be copied: ${error.message}`)
+  )
   return `kept a copy of the damaged log as ${kept}`
 })
 
 /** Checks a database, and repairs it unless only the check is asked for. */
-export const repair = Effect.fnUntraced(function*(
+export const repair = Effect.fnUntraced(function* (
   path: string,
   { checkOnly }: { readonly checkOnly: boolean }
 ): Effect.fn.Return<RepairReport, SessionStoreError, FileSystem.FileSystem> {
   const problems: Array<string> = []
   const done: Array<string> = []
   let isDamaged = false
-  const mapSqlErrors = <A, R>(effect: Effect.Effect<A, SqlError | SessionStoreError, R>): Effect.Effect<A, SessionStoreError, R> =>
-    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error) => isSqlError(error) ? makeFailure(SqlFailure.describe(path, error)) : error)
+  const mapSqlErrors = <A, R>(
+    effect: Effect.Effect<A, SqlError | SessionStoreError, R>
+  ): Effect.Effect<A, SessionStoreError, R> =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error) =>
+      isSqlError(error) ? makeFailure(SqlFailure.describe(path, error)) : error
+    )
 
-  const inspection = yield* Effect.mapError(
-    DatabaseCopy.inspect(path),
-    (error) => makeFailure(`${path} cannot be read: ${error.message}`)
+  const inspection = yield* Effect.mapError(DatabaseCopy.inspect(path), (error) =>
+    makeFailure(`${path} cannot be read: ${error.message}`)
   )
   if (inspection.isLogDamaged) {
     problems.push("the log beside the file is damaged: the changes that only it had are lost")
@@ -272,51 +314,60 @@ export const repair = Effect.fnUntraced(function*(
     problems.push(`the file is damaged: ${inspection.problem}`)
     if (isEmpty && !checkOnly) done.push("made a new database: nothing of the old one can be saved")
   }
-  const rescue = checkOnly ? Effect.undefined : Effect.scoped(Effect.map(rescueFile(path, inspection), ({ done: line, kept }) => {
-    done.push(line)
-    return kept
-  }))
-  const repairOpened = Effect.scoped(Effect.gen(function*() {
-    const sql = yield* SqliteClient.open(path)
-    yield* refuseForeign(sql, path)
-    let { file, isIndexNamed } = yield* checkIntegrity(sql)
-    isDamaged ||= file.length > 0
-    if (file.length > 0) problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
-    if (file.length > 0 && !checkOnly) {
-      // Damage of an index alone is repaired by making it anew.
-      yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
-      file = (yield* checkIntegrity(sql)).file
-      if (file.length === 0) done.push("built the indexes anew")
-    }
-    if (file.length > 0) {
-      if (checkOnly) return undefined
-      yield* takeExclusively(sql, path)
-      const { done: line, kept } = yield* writeAnew(sql, path)
-      done.push(line)
-      return kept
-    }
-    // Before the rows: triggers of the index go with each change of them.
-    if (isIndexNamed || !(yield* isIndexRight(sql))) {
-      problems.push("the search index does not fit the messages")
-      if (!checkOnly) {
-        yield* rebuildIndex(sql)
-        done.push("built the search index anew")
+  const rescue = checkOnly
+    ? Effect.undefined
+    : Effect.scoped(
+        Effect.map(rescueFile(path, inspection), ({ done: line, kept }) => {
+          done.push(line)
+          return kept
+        })
+      )
+  const repairOpened = Effect.scoped(
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.open(path)
+      yield* refuseForeign(sql, path)
+      let { file, isIndexNamed } = yield* checkIntegrity(sql)
+      isDamaged ||= file.length > 0
+      if (file.length > 0)
+        problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
+      if (file.length > 0 && !checkOnly) {
+        // Damage of an index alone is repaired by making it anew.
+        yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
+        file = (yield* checkIntegrity(sql)).file
+        if (file.length === 0) done.push("built the indexes anew")
       }
-    }
-    return undefined
-  }))
+      if (file.length > 0) {
+        if (checkOnly) return undefined
+        yield* takeExclusively(sql, path)
+        const { done: line, kept } = yield* writeAnew(sql, path)
+        done.push(line)
+        return kept
+      }
+      // Before the rows: triggers of the index go with each change of them.
+      if (isIndexNamed || !(yield* isIndexRight(sql))) {
+        problems.push("the search index does not fit the messages")
+        if (!checkOnly) {
+          yield* rebuildIndex(sql)
+          done.push("built the search index anew")
+        }
+      }
+      return undefined
+    })
+  )
   const keptAt = isEmpty ? undefined : yield* mapSqlErrors(isUnreadable ? rescue : repairOpened)
 
-  const rest = Effect.gen(function*() {
+  const rest = Effect.gen(function* () {
     // A check changes nothing, so it does not migrate either.
     const sql = checkOnly ? yield* SqliteClient.open(path) : (yield* Database.open(path)).sql
     const damaged = yield* findDamagedMessages(sql)
     const counts = yield* findMiscounted(sql)
-    for (const { position, session_id } of damaged) problems.push(`message ${position} of session ${session_id} is damaged`)
+    for (const { position, session_id } of damaged)
+      problems.push(`message ${position} of session ${session_id} is damaged`)
     if (counts.length > 0) problems.push(`the count of messages is wrong in ${formatCount(counts.length, "session")}`)
     if (checkOnly || damaged.length + counts.length === 0) return
     yield* sql.withTransaction(repairRows(sql, damaged))
-    if (damaged.length > 0) done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
+    if (damaged.length > 0)
+      done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
     if (counts.length > 0) done.push(`counted the messages of ${formatCount(counts.length, "session")}`)
   })
   // Rows of a damaged file are looked at when it was made anew.

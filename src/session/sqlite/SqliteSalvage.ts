@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Rows are read from the beginning and from the end of each table. Between the two damaged places every row number is looked for, so that
- * each part that can be read is found, however many damaged ones are around it; far behind the last row that was found, every
- * {@link coarseStep}th.
+ * Rows are read from the beginning and from the end of each table. Between the two damaged places every row number is
+ * looked for, so that each part that can be read is found, however many damaged ones are around it; far behind the last
+ * row that was found, every {@link coarseStep}th.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -29,13 +29,14 @@ const [fineSteps, coarseStep] = [4096, 32] as const
 const maxSeeks = 50_000
 
 /** Rows of a table that can be read, in pages. `lost` counts the places that cannot. */
-const readRows = Effect.fnUntraced(function*(
+const readRows = Effect.fnUntraced(function* (
   sql: Sql,
   table: string,
   pages: number,
   use: (rows: ReadonlyArray<Record<string, unknown>>) => Effect.Effect<void, SqlError>
 ) {
-  const selectRows = (where: string) => Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
+  const selectRows = (where: string) =>
+    Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
   const getRowNumber = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
   const dropRowNumbers = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
   if (table === "begun_calls" || table === "state_meta") {
@@ -44,14 +45,19 @@ const readRows = Effect.fnUntraced(function*(
     yield* use(rows.success)
     return true
   }
-  /** Pages in one direction until one cannot be read, and then its rows one after another. Returns the last row, and if all was read. */
-  const walk = Effect.fnUntraced(function*(from: number, until: number, isUp: boolean) {
+  /**
+   * Pages in one direction until one cannot be read, and then its rows one after another. Returns the last row, and if
+   * all was read.
+   */
+  const walk = Effect.fnUntraced(function* (from: number, until: number, isUp: boolean) {
     let at = from
     let size = 100
     while (true) {
-      const page = yield* selectRows(isUp
-        ? `WHERE rowid > ${at} AND rowid < ${until} ORDER BY rowid LIMIT ${size}`
-        : `WHERE rowid < ${at} AND rowid > ${until} ORDER BY rowid DESC LIMIT ${size}`)
+      const page = yield* selectRows(
+        isUp
+          ? `WHERE rowid > ${at} AND rowid < ${until} ORDER BY rowid LIMIT ${size}`
+          : `WHERE rowid < ${at} AND rowid > ${until} ORDER BY rowid DESC LIMIT ${size}`
+      )
       if (Result.isFailure(page)) {
         if (size === 1) return { at, isWhole: false }
         size = 1
@@ -111,46 +117,58 @@ const countSalvaged = (sql: Sql) =>
     )`
 
 /** Copies what can be read into a new file. */
-export const salvage = Effect.fnUntraced(function*(
+export const salvage = Effect.fnUntraced(function* (
   damaged: Sql,
   target: string
 ): Effect.fn.Return<SalvageReport, SessionStoreError, Scope.Scope> {
   const { sql } = yield* Database.open(target)
   const incomplete: Array<string> = []
-  return yield* Effect.mapError(Effect.gen(function*() {
-    yield* sql.unsafe("PRAGMA foreign_keys = OFF").unprepared
-    const pages = yield* Effect.orElseSucceed(
-      damaged<{ readonly page_count: number }>`PRAGMA page_count`,
-      () => []
-    )
-    for (const table of tables) {
-      const columns = new Set((yield* sql.unsafe<{ readonly name: string }>(`SELECT name FROM pragma_table_info('${table}')`).unprepared).map(({ name }) => name))
-      let refused = 0
-      const isWhole = yield* readRows(damaged, table, pages[0]?.page_count ?? 0, (rows) =>
-        sql.withTransaction(Effect.forEach(rows, (row) => {
-          const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-          // The new file keeps its own values.
-          const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
-          return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () => Effect.sync(() => void refused++))
-        }, { discard: true })))
-      if (!isWhole || refused > 0) incomplete.push(table)
-    }
-    yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
-    yield* sql`
+  return yield* Effect.mapError(
+    Effect.gen(function* () {
+      yield* sql.unsafe("PRAGMA foreign_keys = OFF").unprepared
+      const pages = yield* Effect.orElseSucceed(damaged<{ readonly page_count: number }>`PRAGMA page_count`, () => [])
+      for (const table of tables) {
+        const columns = new Set(
+          (yield* sql.unsafe<{ readonly name: string }>(`SELECT name FROM pragma_table_info('${table}')`)
+            .unprepared).map(({ name }) => name)
+        )
+        let refused = 0
+        const isWhole = yield* readRows(damaged, table, pages[0]?.page_count ?? 0, (rows) =>
+          sql.withTransaction(
+            Effect.forEach(
+              rows,
+              (row) => {
+                const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
+                // The new file keeps its own values.
+                const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
+                return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () =>
+                  Effect.sync(() => void refused++)
+                )
+              },
+              { discard: true }
+            )
+          )
+        )
+        if (!isWhole || refused > 0) incomplete.push(table)
+      }
+      yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
+      yield* sql`
       INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
       SELECT DISTINCT session_id, 'repaired', '', '', min(created_at), max(created_at), '' FROM messages
       WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id`
-    for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
-      yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
-    }
-    // Messages that follow a lost one come after the one before it.
-    yield* sql`UPDATE messages SET position = -1 - position`
-    yield* sql`
+      for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
+        yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
+      }
+      // Messages that follow a lost one come after the one before it.
+      yield* sql`UPDATE messages SET position = -1 - position`
+      yield* sql`
       UPDATE messages SET position = numbered.place FROM (
         SELECT id, row_number() OVER (PARTITION BY session_id ORDER BY position DESC) - 1 AS place FROM messages
       ) AS numbered WHERE numbered.id = messages.id`
-    const [counts] = yield* countSalvaged(sql)
-    yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
-    return { sessions: 0, messages: 0, lostMessages: 0, ...counts, incomplete }
-  }), (error) => new SessionStoreError({ operation: "repair", message: SqlFailure.describe(target, error) }))
+      const [counts] = yield* countSalvaged(sql)
+      yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
+      return { sessions: 0, messages: 0, lostMessages: 0, ...counts, incomplete }
+    }),
+    (error) => new SessionStoreError({ operation: "repair", message: SqlFailure.describe(target, error) })
+  )
 })

@@ -1,12 +1,13 @@
 /**
- * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them are
- * not in it: for these the messages that the index of signs names are read. Messages that an index does not have yet are added to it
- * first; where that cannot be done they are scanned.
+ * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them
+ * are not in it: for these the messages that the index of signs names are read. Messages that an index does not have
+ * yet are added to it first; where that cannot be done they are scanned.
  *
  * **Details**
  *
- * The index is read from the newest message to the oldest. Of words that are almost everywhere the newest {@link mostRanked} messages
- * are ranked, so that the time of a search does not grow with the database; neighbours and excerpts are read for hits alone.
+ * The index is read from the newest message to the oldest. Of words that are almost everywhere the newest
+ * {@link mostRanked} messages are ranked, so that the time of a search does not grow with the database; neighbours and
+ * excerpts are read for hits alone.
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
@@ -64,9 +65,13 @@ const toFtsTerms = (terms: ReadonlyArray<SearchQuery.Term>, operator: string): s
 
 /** A query in the language of FTS5. Words are letters and digits: quoted, they are never part of that language. */
 export const toFts = (query: SearchQuery.SearchQuery): string =>
-  query.map(({ all, none }) =>
-    none.length === 0 ? `(${toFtsTerms(all, " AND ")})` : `((${toFtsTerms(all, " AND ")}) NOT (${toFtsTerms(none, " OR ")}))`
-  ).join(" OR ")
+  query
+    .map(({ all, none }) =>
+      none.length === 0
+        ? `(${toFtsTerms(all, " AND ")})`
+        : `((${toFtsTerms(all, " AND ")}) NOT (${toFtsTerms(none, " OR ")}))`
+    )
+    .join(" OR ")
 
 const listUnspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<string> =>
   terms.flatMap((term) => term.words.filter(SearchWords.isUnspaced))
@@ -93,11 +98,20 @@ export const make = (database: Database): SessionSearch.Service => {
   ]
   /** A session's messages stand close together: their range spares the index the others. */
   const limitToSession = (index: Fragment, sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
-    sessionId === undefined ? [] : [sql`${index}.rowid BETWEEN
-      (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`]
+    sessionId === undefined
+      ? []
+      : [
+          sql`${index}.rowid BETWEEN
+      (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`
+        ]
   const isOldestFirst = ({ sort }: SessionSearch.SearchOptions): boolean => sort === "oldest"
 
-  const searchIndex = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number, until: number) => {
+  const searchIndex = (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number,
+    until: number
+  ) => {
     const isRanked = options.sort === undefined
     const hits = sql`
       SELECT messages_fts.rowid AS id, ${isRanked ? sql`bm25(messages_fts)` : sql`0`} AS rank
@@ -110,17 +124,26 @@ export const make = (database: Database): SessionSearch.Service => {
           best AS MATERIALIZED (SELECT id, rank FROM hits ${isRanked ? sql`ORDER BY rank, id LIMIT ${limit}` : sql``})
         SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM best CROSS JOIN messages m ON m.id = best.id ${joins}
         ORDER BY ${isRanked ? sql`best.rank, best.id` : isOldestFirst(options) ? sql`best.id` : sql`best.id DESC`}`,
-      (rows) => rows.map((row) => toHit(row, findExcerpt(query, row) ?? SearchWords.truncateText(row.content, SessionSearch.neighbourLength)))
+      (rows) =>
+        rows.map((row) =>
+          toHit(row, findExcerpt(query, row) ?? SearchWords.truncateText(row.content, SessionSearch.neighbourLength))
+        )
     )
   }
 
   const holdsSigns = (alternative: SearchQuery.Alternative): Fragment =>
     sql.and(
-      listUnspacedWords(alternative.all).map((sign) => sql`(instr(m.content, ${sign}) > 0 OR instr(m.tool_calls, ${sign}) > 0 OR instr(m.tool_name, ${sign}) > 0)`)
+      listUnspacedWords(alternative.all).map(
+        (sign) =>
+          sql`(instr(m.content, ${sign}) > 0 OR instr(m.tool_calls, ${sign}) > 0 OR instr(m.tool_name, ${sign}) > 0)`
+      )
     )
 
-  /** Messages of one source that fit, in the order that is asked for; `id` names the column that the source has in order. */
-  const scanMessages = Effect.fnUntraced(function*(
+  /**
+   * Messages of one source that fit, in the order that is asked for; `id` names the column that the source has in
+   * order.
+   */
+  const scanMessages = Effect.fnUntraced(function* (
     { from, id }: { readonly from: Fragment; readonly id: Fragment },
     query: SearchQuery.SearchQuery,
     options: SessionSearch.SearchOptions,
@@ -143,30 +166,51 @@ export const make = (database: Database): SessionSearch.Service => {
     }
   })
 
-  const searchByWords = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+  const searchByWords = Effect.fnUntraced(function* (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
     const until = yield* words.place
-    const behind = scanMessages({ id: sql`m.id`, from: sql`messages m ${joins} WHERE m.id > ${until}` }, query, options, limit)
+    const behind = scanMessages(
+      { id: sql`m.id`, from: sql`messages m ${joins} WHERE m.id > ${until}` },
+      query,
+      options,
+      limit
+    )
     // The index has the older messages.
     if (isOldestFirst(options)) {
       const hits = yield* searchIndex(query, options, limit, until)
       return hits.length < limit ? [...hits, ...(yield* behind).slice(0, limit - hits.length)] : hits
     }
     const hits = yield* behind
-    return hits.length < limit ? [...hits, ...yield* searchIndex(query, options, limit - hits.length, until)] : hits
+    return hits.length < limit ? [...hits, ...(yield* searchIndex(query, options, limit - hits.length, until))] : hits
   })
 
-  const searchBySigns = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+  const searchBySigns = Effect.fnUntraced(function* (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
     const match = SignIndex.toFts(query)
     const until = match === undefined ? 0 : yield* signs.place
-    const scan = { id: sql`m.id`, from: sql`messages m ${joins} WHERE m.id > ${until} AND ${sql.or(query.map(holdsSigns))}` }
-    const index = match === undefined ? [] : [{
-      id: sql`signs_fts.rowid`,
-      from: sql`signs_fts CROSS JOIN messages m ON m.id = signs_fts.rowid ${joins} WHERE ${sql.and([sql`signs_fts MATCH ${match}`, ...limitToSession(sql`signs_fts`, options.sessionId)])}`
-    }]
+    const scan = {
+      id: sql`m.id`,
+      from: sql`messages m ${joins} WHERE m.id > ${until} AND ${sql.or(query.map(holdsSigns))}`
+    }
+    const index =
+      match === undefined
+        ? []
+        : [
+            {
+              id: sql`signs_fts.rowid`,
+              from: sql`signs_fts CROSS JOIN messages m ON m.id = signs_fts.rowid ${joins} WHERE ${sql.and([sql`signs_fts MATCH ${match}`, ...limitToSession(sql`signs_fts`, options.sessionId)])}`
+            }
+          ]
     const hits: Array<SessionSearch.Hit> = []
     // The index has the older messages.
     for (const source of isOldestFirst(options) ? [...index, scan] : [scan, ...index]) {
-      if (hits.length < limit) hits.push(...yield* scanMessages(source, query, options, limit - hits.length))
+      if (hits.length < limit) hits.push(...(yield* scanMessages(source, query, options, limit - hits.length)))
     }
     return hits
   })

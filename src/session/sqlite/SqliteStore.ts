@@ -33,11 +33,22 @@ const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = 
 
 /** Columns that `SqlRows.UsageCounts` has values for, in their order; the last two are replaced. */
 const counterNames = [
-  "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count",
-  "estimated_cost_usd", "cost_status", "cost_source"
+  "input_tokens",
+  "output_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "reasoning_tokens",
+  "api_call_count",
+  "estimated_cost_usd",
+  "cost_status",
+  "cost_source"
 ]
 const buildCounterUpdates = (value: (name: string) => string): string =>
-  counterNames.map((name, index) => index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`).join(", ")
+  counterNames
+    .map((name, index) =>
+      index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`
+    )
+    .join(", ")
 const addUsage = buildCounterUpdates(() => "?")
 const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
 const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
@@ -48,12 +59,15 @@ const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
 /** By the number of rows: a text that stays the same is a statement that stays prepared. */
 const inserts: Array<string> = []
 const buildInsert = (rows: number): string =>
-  inserts[rows] ??= `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`
+  (inserts[rows] ??=
+    `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
 
-const makeKeep = ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] => (rows) =>
-  writeDirectly("record", (all) => {
-    for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
-  })
+const makeKeep =
+  ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
+  (rows) =>
+    writeDirectly("record", (all) => {
+      for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
+    })
 
 type All = SqliteClient.Database["all"]
 
@@ -68,7 +82,8 @@ interface RowChange {
 }
 
 const writeChange = (all: All, id: string, { appended, counted }: RowChange): void => {
-  if (appended !== undefined && counted !== undefined) all(buildUpdate(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
+  if (appended !== undefined && counted !== undefined)
+    all(buildUpdate(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
   else if (appended !== undefined) all(buildUpdate(appendCounts), [...appended, id])
   else if (counted !== undefined) all(buildUpdate(addUsage), [...Object.values(counted), id])
 }
@@ -79,12 +94,17 @@ const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
 /** Finds the changes of the transaction in the row of a session; undefined where there is no such session. */
 const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
   let known = changes.get(transaction)
-  if (known === undefined) changes.set(transaction, known = new Map())
+  if (known === undefined) changes.set(transaction, (known = new Map()))
   const before = known.get(id)
   if (before !== undefined) return before
   const [row] = all(readRow, [id])
   if (row === undefined) return undefined
-  const change: RowChange = { count: Number(row["message_count"]), hasBegun: row["has_begun"] === 1, appended: undefined, counted: undefined }
+  const change: RowChange = {
+    count: Number(row["message_count"]),
+    hasBegun: row["has_begun"] === 1,
+    appended: undefined,
+    counted: undefined
+  }
   known.set(id, change)
   transaction.putOff((all) => {
     writeChange(all, id, change)
@@ -109,7 +129,8 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
         if (change === undefined) return undefined
         const first = change.count
         rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
-          all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope]))
+          all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope])
+        )
         if (change.hasBegun) answered.forEach((callId) => all(forgetBegun, [id, callId]))
         const [messagesBefore, callsBefore] = change.appended ?? [0, 0]
         change.appended = [messagesBefore + rows.length, callsBefore + calls, now]
@@ -140,54 +161,79 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
   })
 
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
-  version: Effect.map(read("version", sql<{ readonly data_version: number }>`PRAGMA data_version`), ([row]) => row?.data_version ?? 0),
+  version: Effect.map(
+    read("version", sql<{ readonly data_version: number }>`PRAGMA data_version`),
+    ([row]) => row?.data_version ?? 0
+  ),
   sequence,
   since,
-  running: read("running", Effect.map(Leases.listHeldSessions(sql), (ids) => new Set(ids))),
+  running: read(
+    "running",
+    Effect.map(Leases.listHeldSessions(sql), (ids) => new Set(ids))
+  ),
   spoken: ({ since, until }) =>
-    read("spoken", Effect.gen(function*() {
-      const counts = yield* sql<{ readonly id: string; readonly messages: number; readonly users: number }>`
+    read(
+      "spoken",
+      Effect.gen(function* () {
+        const counts = yield* sql<{ readonly id: string; readonly messages: number; readonly users: number }>`
         SELECT session_id AS id, count(*) AS messages, sum(body ->> '$.origin' = 'user') AS users FROM run_record
         WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND json_valid(body)
           AND body ->> '$.copyOf' IS NULL AND position IS NOT NULL
         GROUP BY session_id`
-      const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
+        const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
         SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
         WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
           AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id AND r.position = messages.position
             AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
-      const skills = Map.groupBy(
-        chosen.flatMap(({ at, id, text }) => {
-          const name = StoredForm.findChosenSkill(text)
-          return name === undefined ? [] : [{ id, at, name }]
-        }),
-        ({ id }) => id
-      )
-      return new Map(counts.map(({ id, messages, users }): [string, SpokenCounts] => [id, { messages, userMessages: users, skills: skills.get(id) ?? [] }]))
-    })),
+        const skills = Map.groupBy(
+          chosen.flatMap(({ at, id, text }) => {
+            const name = StoredForm.findChosenSkill(text)
+            return name === undefined ? [] : [{ id, at, name }]
+          }),
+          ({ id }) => id
+        )
+        return new Map(
+          counts.map(({ id, messages, users }): [string, SpokenCounts] => [
+            id,
+            { messages, userMessages: users, skills: skills.get(id) ?? [] }
+          ])
+        )
+      })
+    ),
   prompts: (ids) =>
     Effect.map(
       Effect.forEach(Arr.chunksOf(ids, SqlRecord.insertSize), (some) =>
-        read("prompts", sql<{ readonly id: string; readonly text: string | null }>`
+        read(
+          "prompts",
+          sql<{ readonly id: string; readonly text: string | null }>`
           SELECT id, (SELECT substr(content, 1, ${promptLength}) FROM messages
             WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS text
-          FROM sessions WHERE id IN ${sql.in(some)}`)),
-      (rows) => new Map(rows.flat().flatMap(({ id, text }) => text === null ? [] : [[id, text] as const]))
+          FROM sessions WHERE id IN ${sql.in(some)}`
+        )
+      ),
+      (rows) => new Map(rows.flat().flatMap(({ id, text }) => (text === null ? [] : [[id, text] as const])))
     )
 })
 
 /** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
-  Effect.map(readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin), (database): Backend => {
-    const record = SqlRecord.make({ ...database, afterwards: database.sql.afterTransaction, keep: makeKeep(database) })
-    const store = make(database)
-    return {
-      record,
-      retention: SqliteRetention.make(database),
-      store,
-      search: SqliteSearch.make(database),
-      activity: makeActivity(database, record),
-      maintenance: SqliteMaintenance.make(database, store),
-      together: database.together
+  Effect.map(
+    readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),
+    (database): Backend => {
+      const record = SqlRecord.make({
+        ...database,
+        afterwards: database.sql.afterTransaction,
+        keep: makeKeep(database)
+      })
+      const store = make(database)
+      return {
+        record,
+        retention: SqliteRetention.make(database),
+        store,
+        search: SqliteSearch.make(database),
+        activity: makeActivity(database, record),
+        maintenance: SqliteMaintenance.make(database, store),
+        together: database.together
+      }
     }
-  })
+  )

@@ -3,16 +3,17 @@
  *
  * **Details**
  *
- * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for letter.
- * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that needs an approval for what it
- *   is, `call: deploy {"to":"test"}` one call, `host: example.com` one host that may be reached.
+ * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for
+ *   letter.
+ * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that needs an approval for
+ *   what it is, `call: deploy {"to":"test"}` one call, `host: example.com` one host that may be reached.
  * - `git push *` is a prefix: single commands that begin with these words ({@link CommandPrefix}).
- * - Any other text is a glob of the operator's: of commands (`git push*`), or of a tool's name. It covers a line all of whose
- *   commands match, unless a redirection reads or writes a file, a variable is set for a program, or a program is called by
- *   a path outside of the system's directories: none of that stands in what a glob is matched with.
+ * - Any other text is a glob of the operator's: of commands (`git push*`), or of a tool's name. It covers a line all of
+ *   whose commands match, unless a redirection reads or writes a file, a variable is set for a program, or a program is
+ *   called by a path outside of the system's directories: none of that stands in what a glob is matched with.
  *
- * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of that
- * kind pass. Such entries are dropped, with one warning.
+ * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of
+ * that kind pass. Such entries are dropped, with one warning.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), which overrides `hermes-llm.md` §19.7 here.
  */
@@ -33,12 +34,16 @@ type Kind = "command" | "prefix" | "path" | "host" | "tool" | "call"
 /** A thing that an approval is granted for. */
 export interface Target {
   readonly kind: Kind
-  /** The command line, its first words, the absolute path, the host, the name of the tool, or the tool with its arguments. */
+  /**
+   * The command line, its first words, the absolute path, the host, the name of the tool, or the tool with its
+   * arguments.
+   */
   readonly text: string
 }
 
 /** The entry that an approval for good is kept as. */
-export const formatEntry = ({ kind, text }: Target): string => kind === "prefix" ? CommandPrefix.toGlob(text) : `${kind}: ${text}`
+export const formatEntry = ({ kind, text }: Target): string =>
+  kind === "prefix" ? CommandPrefix.toGlob(text) : `${kind}: ${text}`
 
 /** The entries of a list by what they are. */
 interface ParsedEntries {
@@ -145,7 +150,9 @@ const formerKinds: ReadonlySet<string> = new Set([
 ])
 
 const isFormer = (entry: string): boolean =>
-  formerKinds.has(entry) || entry.startsWith("change of ") || /^\S+ (?:may change or delete things|asks for an approval)$/.test(entry)
+  formerKinds.has(entry) ||
+  entry.startsWith("change of ") ||
+  /^\S+ (?:may change or delete things|asks for an approval)$/.test(entry)
 
 /** Sorts the entries of a list. */
 export const parse = (entries: ReadonlyArray<string>): ParsedEntries => ({
@@ -159,11 +166,11 @@ export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
   dropped.length === 0
     ? undefined
     : `command_allowlist: ${dropped.map((entry) => `"${entry}"`).join(", ")} ${
-      dropped.length === 1 ? "approves a kind of danger and is" : "approve kinds of danger and are"
-    } ignored. Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r build" or "git push*".`
+        dropped.length === 1 ? "approves a kind of danger and is" : "approve kinds of danger and are"
+      } ignored. Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r build" or "git push*".`
 
-// Approvals given before: for a session, or for good, each for one command, path or call. Approvals for good are kept by a port, so that they hold after a
-// restart.
+// Approvals given before: for a session, or for good, each for one command, path or call. Approvals for good are kept
+// by a port, so that they hold after a restart.
 //
 // Source: `hermes-llm.md` §19.7 (choices), cases 163 and 164, `ARCHITECTURE.md` §7 (approvals).
 
@@ -214,7 +221,8 @@ export const makeMemory = (allowed: Iterable<string>, store: AllowListStore): Me
   const sessions = new Map<string, Set<string>>()
   return {
     knows: (session, approved) =>
-      approved.permanent && always.has(formatEntry(approved.target)) || sessions.get(session)?.has(formatKey(approved)) === true,
+      (approved.permanent && always.has(formatEntry(approved.target))) ||
+      sessions.get(session)?.has(formatKey(approved)) === true,
     rememberSession: (session, approved) => {
       const known = sessions.get(session) ?? new Set()
       sessions.set(session, known)

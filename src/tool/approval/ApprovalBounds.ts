@@ -29,8 +29,8 @@ export const ofOwner: Bounds = { choices: ["once", "session", "always", "deny"],
  */
 export const ofClient: Bounds = {
   choices: ["once", "deny"],
-  confinement: "Only the owner of this server can let a command run outside of the sandbox, and this client has " +
-    "another key."
+  confinement:
+    "Only the owner of this server can let a command run outside of the sandbox, and this client has another key."
 }
 
 /** Bounds of the current run; those of the owner by default. */

@@ -68,11 +68,13 @@ const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" |
   (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
 
 /** The call cannot be shown whole. */
-const renderUnshowableDenial = (reason: string): string => `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
+const renderUnshowableDenial = (reason: string): string =>
+  `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
 const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
-  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` + (inARow < 3
+  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
+  (inARow < 3
     ? noWayAround
     : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you could not do.`)
 
@@ -84,7 +86,9 @@ interface Request {
   /** Target of an approval, for concerns that name none of their own. */
   readonly target: Target
   /** Finds the rules that an approval for good may be kept as; entries of the allow-list where there are none. */
-  readonly offeredRules?: ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>) | undefined
+  readonly offeredRules?:
+    | ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>)
+    | undefined
 }
 
 /** Whom a request belongs to. */
@@ -129,7 +133,10 @@ interface Parties {
   readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
 }
 
-/** An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not offered. */
+/**
+ * An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not
+ * offered.
+ */
 const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 
 const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
@@ -137,7 +144,9 @@ const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): Readon
 
 /** The prefix that an approval may be granted for, where it holds for all that is asked about. */
 const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
-  concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
+  concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined)
+    ? concerns[0]?.prefix
+    : undefined
 
 const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
 const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
@@ -159,7 +168,9 @@ const buildQuestion = (
   const targets = collectTargets(concerns, target)
   const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
   const prefix = findCommonPrefix(concerns)
-  const previews = [...new Set(concerns.flatMap(({ preview }) => preview === undefined ? [] : [showPreview(preview)]))]
+  const previews = [
+    ...new Set(concerns.flatMap(({ preview }) => (preview === undefined ? [] : [showPreview(preview)])))
+  ]
   return {
     session_id: ids.session_id,
     turn_id: ids.turn_id,
@@ -168,13 +179,14 @@ const buildQuestion = (
     command: shown,
     description: keys.join("; "),
     keys,
-    ...remedies.length === 0 ? {} : { remedies },
-    ...previews.length === 0 ? {} : { preview: previews.join("") },
+    ...(remedies.length === 0 ? {} : { remedies }),
+    ...(previews.length === 0 ? {} : { preview: previews.join("") }),
     targets: targets.map(showTarget),
     prefix: prefix !== undefined && ShownText.isShownWhole(prefix.text) ? prefix : undefined,
-    ...rules === undefined ? {} : { rules },
-    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing)
-      .filter((choice) => bounds.choices.includes(choice))
+    ...(rules === undefined ? {} : { rules }),
+    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing).filter(
+      (choice) => bounds.choices.includes(choice)
+    )
   }
 }
 
@@ -185,10 +197,12 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
 /** Decided without a question, and told to whoever reads the log. */
 const decideUnattended = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
-    Effect.logWarning([
-      `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
-      ...outcome === "once" ? [] : question.remedies ?? []
-    ].join("; ")),
+    Effect.logWarning(
+      [
+        `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
+        ...(outcome === "once" ? [] : (question.remedies ?? []))
+      ].join("; ")
+    ),
     { outcome, by: "unattended", message: renderUnattendedDenial(question, who), choice: outcome }
   )
 
@@ -198,7 +212,8 @@ const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Ques
       Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
         choice: "deny",
         reason: "the request could not be shown"
-      })),
+      })
+    ),
     Effect.timeoutOption(who.timeout ?? timeout),
     Effect.map((answer): JudgedAnswer => {
       const reply = Option.getOrUndefined(answer)
@@ -227,70 +242,97 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
 
   /** Asks the model for a ruling; undefined leaves the question to a person. */
   const requestRuling = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
-    judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
-      Effect.catchCause((cause) =>
-        Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
-      Effect.map((ruling): JudgedAnswer | undefined => {
-        if (ruling === "escalate") return undefined
-        if (ruling === "approve") {
-          denials.delete(session)
-          return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
-        }
-        const inARow = (denials.get(session) ?? 0) + 1
-        denials.set(session, inARow)
-        return { outcome: "deny", by: "judge", message: renderJudgeDenial(question.keys, inARow), choice: "smart_deny" }
-      })
-    )
+    judge === undefined
+      ? Effect.succeed(undefined)
+      : judge.judge(question).pipe(
+          Effect.catchCause((cause) =>
+            Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)
+          ),
+          Effect.map((ruling): JudgedAnswer | undefined => {
+            if (ruling === "escalate") return undefined
+            if (ruling === "approve") {
+              denials.delete(session)
+              return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
+            }
+            const inARow = (denials.get(session) ?? 0) + 1
+            denials.set(session, inARow)
+            return {
+              outcome: "deny",
+              by: "judge",
+              message: renderJudgeDenial(question.keys, inARow),
+              choice: "smart_deny"
+            }
+          })
+        )
 
   /** The approver, or the prompt of whoever started the run. */
-  const present: Effect.Effect<Approver | undefined> = approver === undefined
-    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined)
-    : Effect.succeed(approver)
+  const present: Effect.Effect<Approver | undefined> =
+    approver === undefined
+      ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
+          Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined
+        )
+      : Effect.succeed(approver)
 
-  const answerQuestion = Effect.fnUntraced(function*(
+  const answerQuestion = Effect.fnUntraced(function* (
     { mode, session }: RequestOwner,
     presence: Presence,
     who: Approver | undefined,
     question: Question,
     refusal: string | undefined
   ): Effect.fn.Return<JudgedAnswer> {
-    const isApprovedUnseen = presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
+    const isApprovedUnseen =
+      presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
     if (refusal !== undefined && !isApprovedUnseen) {
-      return { outcome: "deny", by: "unattended", message: renderUnshowableDenial(refusal), choice: "deny", reason: refusal }
+      return {
+        outcome: "deny",
+        by: "unattended",
+        message: renderUnshowableDenial(refusal),
+        choice: "deny",
+        reason: refusal
+      }
     }
     const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
       return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    return yield* who === undefined ? decideUnattended(question, "no user", "deny") : requestAnswer(who, policy.timeout, question)
+    return yield* who === undefined
+      ? decideUnattended(question, "no user", "deny")
+      : requestAnswer(who, policy.timeout, question)
   })
 
   const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
     if (judge !== undefined && isJudged(mode, presence)) return "smart"
-    return presence._tag === "Unattended" ? presence.who : who?.surface ?? "none"
+    return presence._tag === "Unattended" ? presence.who : (who?.surface ?? "none")
   }
 
-  const toApproval = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
+  const toApproval =
+    ({ target: whole }: Request) =>
+    ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
 
   /** Holds for whatever the prefix covers. */
   const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
 
   const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
-    request.concerns.filter((concern) =>
-      ![session, ...concern.target?.kind === "host" ? starting : []].some((one) => memory.knows(one, toApproval(request)(concern))) &&
-      !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix))))
+    request.concerns.filter(
+      (concern) =>
+        ![session, ...(concern.target?.kind === "host" ? starting : [])].some((one) =>
+          memory.knows(one, toApproval(request)(concern))
+        ) && !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix)))
+    )
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
-  const settleRequest = Effect.fnUntraced(function*(request: Request, place: RequestOwner, who: Approver | undefined) {
+  const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
     // Somebody may have approved it while this question waited.
     const concerns = selectUnapproved(request, place)
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
     const presence = yield* InteractiveMode
     const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
-    const rules = isKept ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined : undefined
+    const rules = isKept
+      ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined
+      : undefined
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
     const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
@@ -327,15 +369,18 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
         surface,
         ...(answer.by === "judge" ? { decidedBy: "aux_llm" } : {}),
         waitedMillis
-      }))
-    yield* span.close(["post_approval_response", () => ({
-      ...buildFields(),
-      choice: answer.choice,
-      ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
-    })])
+      })
+    )
+    yield* span.close([
+      "post_approval_response",
+      () => ({ ...buildFields(), choice: answer.choice, ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {}) })
+    ])
     const { outcome, prefix } = answer
     if (outcome === "session" || outcome === "always") {
-      memory.rememberSession(session, prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)])
+      memory.rememberSession(
+        session,
+        prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)]
+      )
     }
     if (outcome === "always") {
       const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
@@ -346,7 +391,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   })
 
   return {
-    ask: Effect.fnUntraced(function*(request, place) {
+    ask: Effect.fnUntraced(function* (request, place) {
       if (selectUnapproved(request, place).length === 0) return remembered
       const who = yield* present
       const settled = Effect.scoped(settleRequest(request, place, who))

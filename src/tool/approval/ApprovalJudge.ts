@@ -1,6 +1,6 @@
 /**
- * A model that judges commands in the user's stead (`approvals.mode: smart`). It approves one command at a time, denies, or
- * leaves the question to a person.
+ * A model that judges commands in the user's stead (`approvals.mode: smart`). It approves one command at a time,
+ * denies, or leaves the question to a person.
  *
  * **Example** (A judge of the application's own)
  *
@@ -29,9 +29,10 @@ import type { Question } from "./Question.ts"
 export type Ruling = "approve" | "deny" | "escalate"
 
 /** The port to a judge. A failure escalates. */
-export class ApprovalJudge extends Context.Service<ApprovalJudge, {
-  readonly judge: (question: Question) => Effect.Effect<Ruling, unknown>
-}>()("hermes-effect/tool/approval/ApprovalJudge") {}
+export class ApprovalJudge extends Context.Service<
+  ApprovalJudge,
+  { readonly judge: (question: Question) => Effect.Effect<Ruling, unknown> }
+>()("hermes-effect/tool/approval/ApprovalJudge") {}
 
 const instructions = [
   "You guard a user's computer. An agent asks to run the command below, and a rule flagged it. Decide.",
@@ -58,9 +59,11 @@ export const makeAuxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] 
         messages: [
           Prompt.systemMessage({ content: instructions }),
           Prompt.userMessage({
-            content: [Prompt.textPart({
-              text: JSON.stringify({ tool: question.tool, command: question.command, flagged_for: question.keys })
-            })]
+            content: [
+              Prompt.textPart({
+                text: JSON.stringify({ tool: question.tool, command: question.command, flagged_for: question.keys })
+              })
+            ]
           })
         ],
         temperature: 0,

@@ -17,7 +17,16 @@ import * as Danger from "../danger/Danger.ts"
 import * as AllowList from "./AllowList.ts"
 import * as ApprovalFlow from "./ApprovalFlow.ts"
 import { ApprovalJudge } from "./ApprovalJudge.ts"
-import { type Call, defaultPolicy, type Mode, type Options, type Permit, type Policy, type Refusal, type Service } from "./ApprovalPolicy.ts"
+import {
+  type Call,
+  defaultPolicy,
+  type Mode,
+  type Options,
+  type Permit,
+  type Policy,
+  type Refusal,
+  type Service
+} from "./ApprovalPolicy.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
@@ -32,7 +41,10 @@ const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<strin
 
 const makeRefusal = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
 
-const classifySurroundings = ({ isConfined, leavesWall, reach }: Call, { unknownCommands }: Policy): Danger.Surroundings => {
+const classifySurroundings = (
+  { isConfined, leavesWall, reach }: Call,
+  { unknownCommands }: Policy
+): Danger.Surroundings => {
   if (isConfined === true) return reach === "all" ? "connected" : "confined"
   return leavesWall === true ? "allow" : unknownCommands
 }
@@ -45,7 +57,9 @@ const permitContained = (call: Call): Permit => ({ _tag: "Permit", call, by: "co
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)
-  const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.parseGlob(glob) ?? []]).filter((words) => words.length > 0)
+  const prefixes = allowed.globs
+    .flatMap((glob) => [CommandPrefix.parseGlob(glob) ?? []])
+    .filter((words) => words.length > 0)
   const globs = allowed.globs.filter((glob) => CommandPrefix.parseGlob(glob) === undefined)
   const isCovered = CommandPrefix.makeMatcher(prefixes)
   const memory = AllowList.makeMemory(allowed.exact, options.store ?? { add: () => Effect.void })
@@ -56,7 +70,10 @@ export const make = (options: Options): Service => {
   const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
 
   /** The mode of a run, where one was chosen for it, else of its session. */
-  const resolveMode = (session: string, ofRun: PermissionMode.PermissionMode | undefined): PermissionMode.PermissionMode | "off" => {
+  const resolveMode = (
+    session: string,
+    ofRun: PermissionMode.PermissionMode | undefined
+  ): PermissionMode.PermissionMode | "off" => {
     if (ofRun !== undefined) return ofRun
     if (policy.yolo || yolo.has(session)) return "yolo"
     const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
@@ -64,24 +81,31 @@ export const make = (options: Options): Service => {
   }
 
   /** Names the bypass that lifts every question. */
-  const findBypass = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined => mode === "yolo" || mode === "off" ? mode : undefined
+  const findBypass = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined =>
+    mode === "yolo" || mode === "off" ? mode : undefined
 
-  const toFlowMode = (mode: PermissionMode.PermissionMode | "off"): Mode => mode === "off" ? mode : PermissionMode.toApprovals(mode)
+  const toFlowMode = (mode: PermissionMode.PermissionMode | "off"): Mode =>
+    mode === "off" ? mode : PermissionMode.toApprovals(mode)
 
-  const resolveSession = (own: string | undefined) => Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
+  const resolveSession = (own: string | undefined) =>
+    Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
 
   const isOnAllowList = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
-    globs.length > 0 && (commands.length > 0
-      ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
+    globs.length > 0 &&
+    (commands.length > 0
+      ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) &&
+        lines.every(CommandPrefix.isPlainLine)
       : findFirstMatch(globs, [tool]) !== undefined)
 
   /** Findings that are asked about: behind a wall no loss that an undo covers. */
   const selectFindings = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
     const found = Danger.selectAskedFindings(verdict, classifySurroundings(call, policy))
-    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads ? Effect.succeed(found) : call.uncovered(call.args, found)
+    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads
+      ? Effect.succeed(found)
+      : call.uncovered(call.args, found)
   }
 
-  const judgeCall = Effect.fnUntraced(function*(
+  const judgeCall = Effect.fnUntraced(function* (
     call: Call,
     judgedTarget: ApprovalTarget.ApprovalTarget,
     { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
@@ -89,64 +113,108 @@ export const make = (options: Options): Service => {
     const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     const { lines, prefix, target, text, verdict } = judgedTarget
     if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
-    const glob = policy.deny.length === 0
-      ? undefined
-      : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+    const glob =
+      policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
-    if (denied !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+    if (denied !== undefined)
+      return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
     const { ids, session } = yield* resolveSession(call.sessionKey)
     const mode = resolveMode(session, yield* PermissionMode.current)
-    if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget)) return makeRefusal("approval_denied", ApprovalFlow.renderPlanBlock(call.tool, (call.concerns ?? []).map(({ key }) => key)))
+    if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget))
+      return makeRefusal(
+        "approval_denied",
+        ApprovalFlow.renderPlanBlock(
+          call.tool,
+          (call.concerns ?? []).map(({ key }) => key)
+        )
+      )
     const found = yield* selectFindings(call, verdict)
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {
       const holds = CommandPrefix.canHoldFor(finding)
-      const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding)) ||
-        rule !== undefined && CommandPrefix.isListable(finding)
-      return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed, isRuled: CommandPrefix.isListable(finding) }
+      const listed =
+        (covered && (holds || (offered === undefined && CommandPrefix.isListable(finding)))) ||
+        (rule !== undefined && CommandPrefix.isListable(finding))
+      return {
+        key: finding.key,
+        permanent: true,
+        prefix: holds ? offered : undefined,
+        listed,
+        isRuled: CommandPrefix.isListable(finding)
+      }
     })
     const given = call.concerns ?? []
     const edits = mode === "edits" ? yield* PermissionCalls.makeEditTest(call) : () => false
     const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
-    const further = given.filter((concern) => {
-      const { target } = concern
-      const isLifted = isRuled(concern) && (rule !== undefined || target?.kind === "host" && allowsHost?.(target.text) === true)
-      return !isLifted && !edits(concern)
-    }).map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
+    const further = given
+      .filter((concern) => {
+        const { target } = concern
+        const isLifted =
+          isRuled(concern) && (rule !== undefined || (target?.kind === "host" && allowsHost?.(target.text) === true))
+        return !isLifted && !edits(concern)
+      })
+      .map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
     const known: ReadonlyArray<Concern> = [
       ...findings.filter(({ listed }) => !listed),
       ...further,
-      ...asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }]
+      ...(asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }])
     ]
     const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
-    const otherwise = !isLifted ? "nothing found" : rule !== undefined || mode !== "edits" && further.length < given.length ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
+    const otherwise = !isLifted
+      ? "nothing found"
+      : rule !== undefined || (mode !== "edits" && further.length < given.length)
+        ? "permission"
+        : mode === "edits" && further.length < given.length
+          ? "edits"
+          : "allow-list"
     if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
-    const free = findBypass(mode) ?? (asked === undefined && isOnAllowList(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    const free =
+      findBypass(mode) ??
+      (asked === undefined && isOnAllowList(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
     if (free !== undefined) return grantPermit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
     if (concerns.length === 0) return grantPermit(otherwise)
     const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
-      permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+      permissions === undefined
+        ? Effect.undefined
+        : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
     const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
-    const { by, message, outcome } = yield* asking.ask(request, { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) })
+    const { by, message, outcome } = yield* asking.ask(request, {
+      session,
+      starting: yield* StartingSessions,
+      ids,
+      mode: toFlowMode(mode)
+    })
     if (outcome === "deny") return makeRefusal("approval_denied", message)
     return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
   })
 
-  /** Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason to ask. */
-  const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
-    policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
+  /**
+   * Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason
+   * to ask.
+   */
+  const isPlain = (
+    { concerns = [] }: Call,
+    { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget
+  ): boolean => policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
   const isPlanning = ({ sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
     resolveMode(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
 
   /** Judges a call with the rules for it. */
-  const judgeWithRules = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
+  const judgeWithRules = Effect.fnUntraced(function* (
+    call: Call,
+    target: ApprovalTarget.ApprovalTarget,
+    rules: Permissions.Service,
+    isPlanning: boolean
+  ) {
     const judgement = yield* PermissionCalls.judge(rules, call, target)
     if (judgement.denied !== undefined || isPlanning) return yield* judgeCall(call, target, judgement)
     if (call.contained === true) return permitContained(call)
-    return judgement.asked === undefined && isPlain(call, target) ? permitPlain(call) : yield* judgeCall(call, target, judgement)
+    return judgement.asked === undefined && isPlain(call, target)
+      ? permitPlain(call)
+      : yield* judgeCall(call, target, judgement)
   })
 
   return {
@@ -157,9 +225,11 @@ export const make = (options: Options): Service => {
         if (permissions !== undefined) return judgeWithRules(call, target, permissions, planning)
         if (planning) return judgeCall(call, target, PermissionCalls.undecided)
         if (call.contained === true) return Effect.succeed(permitContained(call))
-        return isPlain(call, target) ? Effect.succeed(permitPlain(call)) : judgeCall(call, target, PermissionCalls.undecided)
+        return isPlain(call, target)
+          ? Effect.succeed(permitPlain(call))
+          : judgeCall(call, target, PermissionCalls.undecided)
       }),
-    request: Effect.fnUntraced(function*(request) {
+    request: Effect.fnUntraced(function* (request) {
       const { ids, session } = yield* resolveSession(request.sessionKey)
       const mode = resolveMode(session, yield* PermissionMode.current)
       const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
@@ -167,10 +237,16 @@ export const make = (options: Options): Service => {
       const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
-      const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))
+      const concerns = request.concerns.map((concern) => ({
+        ...concern,
+        isRuled: concern.permanent && concern.target?.kind === "host"
+      }))
       const offeredRules = (asked: ReadonlyArray<Concern>) =>
         permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedHostRules(permissions, asked)
-      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) })
+      const { by, outcome, reason } = yield* asking.ask(
+        { ...request, concerns, target, offeredRules },
+        { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
+      )
       return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
@@ -185,8 +261,13 @@ export const make = (options: Options): Service => {
   }
 }
 
-/** {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name none. */
-export const makeService = Effect.fnUntraced(function*(options: Omit<Options, "hooks">): Effect.fn.Return<Service, never, Hooks> {
+/**
+ * {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name
+ * none.
+ */
+export const makeService = Effect.fnUntraced(function* (
+  options: Omit<Options, "hooks">
+): Effect.fn.Return<Service, never, Hooks> {
   const hooks = yield* Hooks
   const store = options.store ?? (yield* AllowList.AllowList)
   const scanner = options.scanner ?? (yield* ContentScanner)
@@ -197,7 +278,9 @@ export const makeService = Effect.fnUntraced(function*(options: Omit<Options, "h
 })
 
 /** {@link makeService} as the settings say; a prompt and a judge are used where they are provided. */
-export const fromSettings = Effect.fnUntraced(function*(options: { readonly yolo?: boolean | undefined }): Effect.fn.Return<Service, never, Hooks | Settings> {
+export const fromSettings = Effect.fnUntraced(function* (options: {
+  readonly yolo?: boolean | undefined
+}): Effect.fn.Return<Service, never, Hooks | Settings> {
   const { approvals, commandAllowlist, permissions } = yield* Settings
   const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
   const judge = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalJudge))
@@ -213,7 +296,8 @@ export const fromSettings = Effect.fnUntraced(function*(options: { readonly yolo
       timeout: Duration.seconds(approvals.timeout)
     },
     judge,
-    permissions: (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.fromSettings(permissions) : undefined),
+    permissions:
+      (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.fromSettings(permissions) : undefined),
     approver: prompt === undefined ? undefined : makeTerminalApprover(prompt)
   })
 })

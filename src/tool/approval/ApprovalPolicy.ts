@@ -24,16 +24,23 @@ export interface Call {
   readonly args: ToolArguments
   /** Arguments that run as commands; known by the tool's name when absent. */
   readonly runs?: RunArguments | undefined
-  /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
+  /**
+   * Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding.
+   */
   readonly concerns?: ReadonlyArray<Concern> | undefined
   /** Scope of an approval "for this session"; the session's id when absent. */
   readonly sessionKey?: string | undefined
   /** True when it runs in a container or on a machine of its own, where nothing is asked. */
   readonly contained?: boolean | undefined
-  /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
+  /**
+   * True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked
+   * about.
+   */
   readonly isConfined?: boolean | undefined
   /** Makes of what was found in it behind that wall what an undo does not cover; an undo covers nothing when absent. */
-  readonly uncovered?: ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>) | undefined
+  readonly uncovered?:
+    | ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>)
+    | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: BoundTool["reach"] | undefined
   /** True when its tool says that it only reads. */
@@ -95,7 +102,14 @@ export interface Policy {
 }
 
 /** Silence is deny after a minute, and nothing is allowed beforehand. */
-export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], unknownCommands: "ask", timeout: Duration.seconds(60) }
+export const defaultPolicy: Policy = {
+  mode: "manual",
+  yolo: false,
+  deny: [],
+  allow: [],
+  unknownCommands: "ask",
+  timeout: Duration.seconds(60)
+}
 
 /** A question that comes from elsewhere than a call's text. */
 export interface Request {
@@ -112,7 +126,9 @@ export interface Service {
   /** The whole order, for one call. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
   /** Asks about concerns, whatever the text of a call says; memory and mode count. */
-  readonly request: (request: Request) => Effect.Effect<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string | undefined }>
+  readonly request: (
+    request: Request
+  ) => Effect.Effect<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string | undefined }>
   /** Yolo for one session (`/yolo`). */
   readonly setYolo: (session: string, on: boolean) => Effect.Effect<void>
   /** Another mode for one session (`/approvals`). */

@@ -1,6 +1,7 @@
 /**
- * Reasons why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or a listener
- * sent the call to the user. And which of its arguments are commands, and whether they are still those that were approved.
+ * Reasons why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or
+ * a listener sent the call to the user. And which of its arguments are commands, and whether they are still those that
+ * were approved.
  *
  * **Details**
  *
@@ -75,7 +76,7 @@ export interface RunTexts {
 export const collectRunTexts = (
   tool: string,
   args: ToolArguments,
-  runs: RunArguments = Object.hasOwn(known, tool) ? known[tool] ?? runsNothing : runsNothing
+  runs: RunArguments = Object.hasOwn(known, tool) ? (known[tool] ?? runsNothing) : runsNothing
 ): RunTexts => ({ lines: selectTexts(args, runs.commandArguments), inputs: selectTexts(args, runs.inputArguments) })
 
 /** Reasons why a call needs an approval, besides what its command says. */
@@ -89,7 +90,9 @@ export interface ReasonFacts {
 const none: ReadonlyArray<Concern> = []
 
 const toDirectiveConcern = (tool: string, { message, rule_key }: Approve): Concern => ({
-  key: [`a plugin requests an approval for ${rule_key ?? tool}`, ...message === undefined ? [] : [message]].join(": "),
+  key: [`a plugin requests an approval for ${rule_key ?? tool}`, ...(message === undefined ? [] : [message])].join(
+    ": "
+  ),
   permanent: false
 })
 
@@ -97,51 +100,77 @@ const toDirectiveConcern = (tool: string, { message, rule_key }: Approve): Conce
 const statedDeadline = Duration.seconds(30)
 
 /** Asks the tool's own `needsApproval`. One that fails, dies, hangs or cannot read the arguments means yes. */
-const checkNeedsApproval = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolArguments): Effect.Effect<boolean> => {
+const checkNeedsApproval = (
+  { bound: { tool }, callId, messages }: ReasonFacts,
+  args: ToolArguments
+): Effect.Effect<boolean> => {
   const needs = "needsApproval" in tool ? tool.needsApproval : undefined
   if (typeof needs !== "function") return Effect.succeed(needs === true)
-  const asked = Effect.gen(function*() {
+  const asked = Effect.gen(function* () {
     const params: unknown = Tool.isDynamic(tool)
       ? args
-      // The services that decoding needs were given to the tool's handlers; here it is asked for without them.
-      : yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
+      : // The services that decoding needs were given to the tool's handlers; here it is asked for without them.
+        yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
     // A function of the contract `NeedsApprovalFunction`, whose parameters nobody knows at run time.
     const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })
     return (Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer) !== false
   })
   return IsolatedCall.contain(asked, { what: `needsApproval of ${tool.name}`, deadline: statedDeadline }).pipe(
     Effect.catchCause((cause) =>
-      Effect.as(Effect.logWarning(`needsApproval of ${tool.name} failed, so an approval is asked for`, cause), true))
+      Effect.as(Effect.logWarning(`needsApproval of ${tool.name} failed, so an approval is asked for`, cause), true)
+    )
   )
 }
 
 /**
- * A tool of the application is approved as a tool, and so is one of a server that claims to only read; another one of a server, which may
- * do anything, call by call.
+ * A tool of the application is approved as a tool, and so is one of a server that claims to only read; another one of a
+ * server, which may do anything, call by call.
  */
 const toApprovalConcern = (tool: string, { approvalRemedy: remedy, claimedReadonly }: ToolFacts): Concern => {
-  if (remedy === undefined) return { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
+  if (remedy === undefined)
+    return { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
   return claimedReadonly === true
-    ? { key: `${tool} says that it only reads, and its server is not trusted (${remedy})`, permanent: true, target: { kind: "tool", text: tool } }
+    ? {
+        key: `${tool} says that it only reads, and its server is not trusted (${remedy})`,
+        permanent: true,
+        target: { kind: "tool", text: tool }
+      }
     : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
 }
 
 /** Reasons why a call needs an approval, besides what its command says. */
-export const collectReasons = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
-  const { bound: { concerns } } = given
+export const collectReasons = (
+  given: ReasonFacts,
+  args: ToolArguments
+): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
+  const {
+    bound: { concerns }
+  } = given
   const stated = collectToolReasons(given, args)
   return concerns === undefined ? stated : Effect.zipWith(stated, concerns(args), (some, more) => [...some, ...more])
 }
 
 const collectToolReasons = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
-  const { bound: { facts, isConfined, tool }, directive } = given
+  const {
+    bound: { facts, isConfined, tool },
+    directive
+  } = given
   const always: ReadonlyArray<Concern> = [
-    ...directive === undefined ? none : [toDirectiveConcern(tool.name, directive)],
-    ...facts.destructive === true && !facts.ownApproval && isConfined !== true ? [{ key: `${tool.name} may change or delete things`, permanent: true, target: { kind: "tool" as const, text: tool.name } }] : none
+    ...(directive === undefined ? none : [toDirectiveConcern(tool.name, directive)]),
+    ...(facts.destructive === true && !facts.ownApproval && isConfined !== true
+      ? [
+          {
+            key: `${tool.name} may change or delete things`,
+            permanent: true,
+            target: { kind: "tool" as const, text: tool.name }
+          }
+        ]
+      : none)
   ]
   if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
     return Effect.succeed(always)
   }
   return Effect.map(checkNeedsApproval(given, args), (needed) =>
-    needed ? [...always, toApprovalConcern(tool.name, facts)] : always)
+    needed ? [...always, toApprovalConcern(tool.name, facts)] : always
+  )
 }

@@ -6,7 +6,13 @@
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import * as Danger from "../danger/Danger.ts"
 import type { Target } from "./AllowList.ts"
-import { type RunArguments, type RunTexts, collectRunTexts, selectTexts, serializeArguments } from "./ApprovalReasons.ts"
+import {
+  type RunArguments,
+  type RunTexts,
+  collectRunTexts,
+  selectTexts,
+  serializeArguments
+} from "./ApprovalReasons.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 
 /** Target of the judgement of one call. */
@@ -31,41 +37,52 @@ const judgeInput = (input: string): Danger.Verdict => {
 
 const mergeVerdicts = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   const [only = nothing] = verdicts
-  return verdicts.length < 2 ? only : {
-    floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
-    findings: verdicts.flatMap(({ findings }) => findings),
-    commands: verdicts.flatMap(({ commands }) => commands),
-    onlyReads: verdicts.every(({ onlyReads }) => onlyReads)
-  }
+  return verdicts.length < 2
+    ? only
+    : {
+        floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
+        findings: verdicts.flatMap(({ findings }) => findings),
+        commands: verdicts.flatMap(({ commands }) => commands),
+        onlyReads: verdicts.every(({ onlyReads }) => onlyReads)
+      }
 }
 
 /** Judges a command line in the directory that the call names, if it does. */
-const makeLineJudge = (directory: string | undefined) => (line: string): Danger.Verdict => {
-  const alone = Danger.judge(line)
-  if (directory === undefined) return alone
-  return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
-}
+const makeLineJudge =
+  (directory: string | undefined) =>
+  (line: string): Danger.Verdict => {
+    const alone = Danger.judge(line)
+    if (directory === undefined) return alone
+    return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
+  }
 
 /** The lines, with the directory where the call names one, and with the tool where it is not the terminal. */
 const formatCommand = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
   const [directory] = selectTexts(args, ["workdir"])
   const text = lines.join("\n").trim()
-  return [...tool === "terminal" ? [] : [`${tool}:`], text, ...directory === undefined ? [] : [`(in ${directory})`]].join(" ")
+  return [
+    ...(tool === "terminal" ? [] : [`${tool}:`]),
+    text,
+    ...(directory === undefined ? [] : [`(in ${directory})`])
+  ].join(" ")
 }
 
 /**
- * Parts of a tool call that have to be judged. Tools that run nothing have no findings here: fences judge their paths and
- * addresses.
+ * Parts of a tool call that have to be judged. Tools that run nothing have no findings here: fences judge their paths
+ * and addresses.
  */
-export const fromCall = (
-  tool: string,
-  args: ToolArguments,
-  runs?: RunArguments
-): ApprovalTarget => {
+export const fromCall = (tool: string, args: ToolArguments, runs?: RunArguments): ApprovalTarget => {
   const { inputs, lines } = collectRunTexts(tool, args, runs)
   const formatCall = (): string => `${tool} ${serializeArguments(args) ?? ""}`
   if (lines.length + inputs.length === 0) {
-    return { text: formatCall, verdict: nothing, lines, inputs, target: () => ({ kind: "call", text: formatCall() }), prefix: () => undefined }
+    return {
+      text: formatCall,
+      verdict: nothing,
+      lines,
+      inputs,
+      target: () => ({ kind: "call", text: formatCall() }),
+      prefix: () => undefined
+    }
   }
   return {
     text: () => [...lines, ...inputs].join("\n"),
@@ -73,9 +90,15 @@ export const fromCall = (
     lines,
     inputs,
     // Typed input goes to one process: it means nothing without the rest of the call.
-    target: () => inputs.length > 0 ? { kind: "call", text: formatCall() } : { kind: "command", text: formatCommand(tool, args, lines) },
+    target: () =>
+      inputs.length > 0
+        ? { kind: "call", text: formatCall() }
+        : { kind: "command", text: formatCommand(tool, args, lines) },
     prefix: () => {
-      const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.findPrefix(lines[0] ?? "") : undefined
+      const text =
+        tool === "terminal" && lines.length === 1 && inputs.length === 0
+          ? CommandPrefix.findPrefix(lines[0] ?? "")
+          : undefined
       return text === undefined ? undefined : { kind: "prefix", text }
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, somebody at the other end of a
- * messenger.
+ * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, somebody at the
+ * other end of a messenger.
  *
  * **Example** (A queue for a messenger)
  *
@@ -38,9 +38,10 @@ export interface Approver {
 }
 
 /** The port that a program with a terminal implements: shows one question and reads one answer. */
-export class ApprovalPrompt extends Context.Service<ApprovalPrompt, {
-  readonly ask: (question: Question) => Effect.Effect<Reply | undefined>
-}>()("hermes-effect/tool/approval/ApprovalPrompt") {}
+export class ApprovalPrompt extends Context.Service<
+  ApprovalPrompt,
+  { readonly ask: (question: Question) => Effect.Effect<Reply | undefined> }
+>()("hermes-effect/tool/approval/ApprovalPrompt") {}
 
 /** A person at a terminal. */
 export const makeTerminalApprover = (prompt: ApprovalPrompt["Service"]): Approver => ({
@@ -50,8 +51,8 @@ export const makeTerminalApprover = (prompt: ApprovalPrompt["Service"]): Approve
 })
 
 /**
- * A function of the application. It may answer a word (`"once"`), or `{ choice, reason?, prefix? }`; a word that it should not
- * know is deny.
+ * A function of the application. It may answer a word (`"once"`), or `{ choice, reason?, prefix? }`; a word that it
+ * should not know is deny.
  */
 export const makeCallbackApprover = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
@@ -62,15 +63,22 @@ export const makeCallbackApprover = (
   timeout: options.timeout,
   answer: (question) =>
     Effect.map(answer(question), (given) =>
-      typeof given === "object" && given !== null && "choice" in given
-        ? fromRecord(given)
-        : parseReply(given))
+      typeof given === "object" && given !== null && "choice" in given ? fromRecord(given) : parseReply(given)
+    )
 })
 
-const fromRecord = (given: { readonly choice: unknown; readonly reason?: unknown; readonly prefix?: unknown }): Reply | undefined => {
+const fromRecord = (given: {
+  readonly choice: unknown
+  readonly reason?: unknown
+  readonly prefix?: unknown
+}): Reply | undefined => {
   const reply = parseReply(given.choice)
   if (reply === undefined) return undefined
-  return { ...reply, ...typeof given.reason === "string" ? { reason: given.reason } : {}, ...given.prefix === true ? { prefix: true } : {} }
+  return {
+    ...reply,
+    ...(typeof given.reason === "string" ? { reason: given.reason } : {}),
+    ...(given.prefix === true ? { prefix: true } : {})
+  }
 }
 
 /** Questions that wait for an answer from outside, oldest first. */
@@ -107,7 +115,10 @@ export const makePendingQueue = (options: {
     Effect.suspend(() => {
       const items = (queues.get(session) ?? []).slice(0, count)
       for (const item of items) remove(session, item)
-      return Effect.as(Effect.forEach(items, ({ answer }) => Deferred.succeed(answer, reply), { discard: true }), items.length)
+      return Effect.as(
+        Effect.forEach(items, ({ answer }) => Deferred.succeed(answer, reply), { discard: true }),
+        items.length
+      )
     })
   return {
     approver: {
@@ -118,7 +129,7 @@ export const makePendingQueue = (options: {
         Effect.suspend(() => {
           const item: WaitingQuestion = { question, answer: Deferred.makeUnsafe() }
           const session = question.session_id
-          queues.set(session, [...queues.get(session) ?? [], item])
+          queues.set(session, [...(queues.get(session) ?? []), item])
           return Effect.andThen(options.notify(question), Deferred.await(item.answer)).pipe(
             Effect.ensuring(Effect.sync(() => remove(session, item)))
           )
@@ -126,6 +137,7 @@ export const makePendingQueue = (options: {
     },
     waiting: (session) => (queues.get(session) ?? []).map(({ question }) => question),
     resolve: (session, reply, which) => settleQuestions(session, reply, which === "all" ? Number.POSITIVE_INFINITY : 1),
-    reset: (session) => settleQuestions(session, { choice: "deny", reason: "the session was reset" }, Number.POSITIVE_INFINITY)
+    reset: (session) =>
+      settleQuestions(session, { choice: "deny", reason: "the session was reset" }, Number.POSITIVE_INFINITY)
   }
 }

@@ -4,13 +4,13 @@
  * **Details**
  *
  * A prefix stands for one simple command that is written out: no second command, no redirection, no variable, no
- * substitution, no assignment before the program, and nothing inside that runs another command. Only programs that are known
- * to have subcommands have one: shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`, `xargs`,
- * `find`, `ssh`) never do, nor do programs whose first argument is what they act on (`rm`). The program is called by its bare
- * name, and everything up to the end of the prefix stands there unquoted.
+ * substitution, no assignment before the program, and nothing inside that runs another command. Only programs that are
+ * known to have subcommands have one: shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`,
+ * `xargs`, `find`, `ssh`) never do, nor do programs whose first argument is what they act on (`rm`). The program is
+ * called by its bare name, and everything up to the end of the prefix stands there unquoted.
  *
- * In `command_allowlist` a prefix is a glob of words and a last star, `git push *`. It covers single commands only, while any
- * other glob of an operator covers a line all of whose commands match it.
+ * In `command_allowlist` a prefix is a glob of words and a last star, `git push *`. It covers single commands only,
+ * while any other glob of an operator covers a line all of whose commands match it.
  *
  * Pure, never throws, linear in the text.
  *
@@ -39,7 +39,9 @@ const groups = parseNames(`
 `)
 
 /** Subcommands that run what stands behind them, or that change what later ones run. */
-const runners = parseNames("exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api")
+const runners = parseNames(
+  "exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api"
+)
 const runnersOf: Readonly<Record<string, ReadonlySet<string>>> = {
   git: parseNames("bisect"),
   docker: parseNames("run"),
@@ -72,18 +74,29 @@ const control = new RegExp(String.raw`[\u0000-\u001f\u007f-\u009f]`)
 const parseSingleCommand = (line: string): Simple | undefined => {
   const text = line.trim()
   if (text.length > maxLength || control.test(text)) return undefined
-  const { commands: [command, ...more], fault } = ShellScript.read(text)
-  return fault === undefined && command !== undefined && more.length === 0 && command.terminator === "" && command.redirections.length === 0 &&
-      command.words.every((word) => readLiteral(word) !== undefined) && ScriptInterpreter.read(text).commands.length === 1
+  const {
+    commands: [command, ...more],
+    fault
+  } = ShellScript.read(text)
+  return fault === undefined &&
+    command !== undefined &&
+    more.length === 0 &&
+    command.terminator === "" &&
+    command.redirections.length === 0 &&
+    command.words.every((word) => readLiteral(word) !== undefined) &&
+    ScriptInterpreter.read(text).commands.length === 1
     ? command
     : undefined
 }
 
 /** The prefix of a command line that may be granted, such as `git push`; undefined where none may be. */
 export const findPrefix = (line: string): string | undefined => {
-  const [program = "", verb = "", object = ""] = (parseSingleCommand(line)?.words ?? []).slice(0, 3).map((word) => readKeyword(word) ?? "")
+  const [program = "", verb = "", object = ""] = (parseSingleCommand(line)?.words ?? [])
+    .slice(0, 3)
+    .map((word) => readKeyword(word) ?? "")
   if (!programs.has(program) || !plainWord.test(verb)) return undefined
-  const isRunner = (word: string): boolean => runners.has(word) || Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true
+  const isRunner = (word: string): boolean =>
+    runners.has(word) || (Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true)
   if (isRunner(verb)) return undefined
   if (!groups.has(verb)) return `${program} ${verb}`
   return plainWord.test(object) && !isRunner(object) ? `${program} ${verb} ${object}` : undefined
@@ -108,18 +121,25 @@ export const canHoldFor = (finding: Finding): boolean => isListable(finding) && 
 export const isListable = ({ family, gravity }: Finding): boolean => gravity === "ask" && !hidden.has(family)
 
 /** Makes the test if a command line is a single command that begins with one of these prefixes, each as its words. */
-export const makeMatcher = (prefixes: ReadonlyArray<ReadonlyArray<string>>) => (line: string): boolean => {
-  if (prefixes.length === 0) return false
-  const words = parseSingleCommand(line)?.words.map(readKeyword)
-  return words !== undefined && prefixes.some((prefix) => prefix.every((word, index) => words[index] === word))
-}
+export const makeMatcher =
+  (prefixes: ReadonlyArray<ReadonlyArray<string>>) =>
+  (line: string): boolean => {
+    if (prefixes.length === 0) return false
+    const words = parseSingleCommand(line)?.words.map(readKeyword)
+    return words !== undefined && prefixes.some((prefix) => prefix.every((word, index) => words[index] === word))
+  }
 
 const systemProgram = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
 const isHarmless = ({ operator, target }: Redirection): boolean => {
   const text = readLiteral(target)
-  return operator === "<<" || operator === "<<-" || operator === "<<<" || text === "/dev/null" ||
-    (operator === ">&" || operator === "<&") && text !== undefined && /^(?:\d+|-)$/.test(text)
+  return (
+    operator === "<<" ||
+    operator === "<<-" ||
+    operator === "<<<" ||
+    text === "/dev/null" ||
+    ((operator === ">&" || operator === "<&") && text !== undefined && /^(?:\d+|-)$/.test(text))
+  )
 }
 
 const isAssignment = (word: Word): boolean => {
@@ -136,7 +156,7 @@ const isPlain = ({ redirections, words: [first, ...rest] }: Simple): boolean => 
 }
 
 /**
- * True when the programs and arguments of a line are all there is to it, so that globs of commands may allow it: no file that
- * is read or written by a redirection, no variable that is set for a program, no program of another place.
+ * True when the programs and arguments of a line are all there is to it, so that globs of commands may allow it: no
+ * file that is read or written by a redirection, no variable that is set for a program, no program of another place.
  */
 export const isPlainLine = (line: string): boolean => ShellScript.read(line).commands.every(isPlain)

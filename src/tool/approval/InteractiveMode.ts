@@ -28,42 +28,55 @@ import { ToolContext } from "../ToolContext.ts"
 export type Presence =
   | { readonly _tag: "Attended" }
   | {
-    readonly _tag: "Unattended"
-    /** Kind of run, for people: `child agent`, `cron`, `single query`. */
-    readonly who: string
-    readonly otherwise: "deny" | "approve"
-    /** True when the judge of `approvals.mode: smart` rules first. */
-    readonly judged: boolean
-  }
+      readonly _tag: "Unattended"
+      /** Kind of run, for people: `child agent`, `cron`, `single query`. */
+      readonly who: string
+      readonly otherwise: "deny" | "approve"
+      /** True when the judge of `approvals.mode: smart` rules first. */
+      readonly judged: boolean
+    }
 
 /** Somebody can be asked, as far as this fiber knows. */
 export const attended: Presence = { _tag: "Attended" }
 
 /** Nobody can. Without `judged`, no model decides in the user's place either. */
-export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence =>
-  ({ _tag: "Unattended", who, otherwise, judged })
+export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence => ({
+  _tag: "Unattended",
+  who,
+  otherwise,
+  judged
+})
 
 /** The presence for what the fiber does; `Effect.provideService(InteractiveMode, unattended("child agent"))`. */
-export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", { defaultValue: () => attended })
-
-/**
- * Sessions of the runs that started this one, the nearest last: hosts that were approved there for the session hold here too, as a child
- * agent works on the same request of the same user and cannot ask.
- */
-export const StartingSessions = Context.Reference<ReadonlyArray<string>>("hermes-effect/tool/approval/StartingSessions", {
-  defaultValue: () => []
+export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", {
+  defaultValue: () => attended
 })
 
 /**
- * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten them.
- * Nobody can be asked there; what was allowed unattended here is allowed there.
+ * Sessions of the runs that started this one, the nearest last: hosts that were approved there for the session hold
+ * here too, as a child agent works on the same request of the same user and cannot ask.
  */
-export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
+export const StartingSessions = Context.Reference<ReadonlyArray<string>>(
+  "hermes-effect/tool/approval/StartingSessions",
+  { defaultValue: () => [] }
+)
+
+/**
+ * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten
+ * them. Nobody can be asked there; what was allowed unattended here is allowed there.
+ */
+export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function* () {
   const current = yield* InheritedLimits.Current
   const chosen = yield* PermissionMode.current
-  const limits = chosen === undefined
-    ? current
-    : { ...current, mode: PermissionMode.toApprovals(PermissionMode.selectNarrower(chosen, PermissionMode.fromApprovals(current.mode))) }
+  const limits =
+    chosen === undefined
+      ? current
+      : {
+          ...current,
+          mode: PermissionMode.toApprovals(
+            PermissionMode.selectNarrower(chosen, PermissionMode.fromApprovals(current.mode))
+          )
+        }
   const presence = yield* InteractiveMode
   const context = yield* Effect.serviceOption(ToolContext)
   const roots = context._tag === "Some" ? [context.value.cwd] : []

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A rule of `allow` lifts what detection finds in a command it stands for, as far as a prefix of the allow-list would; that a tool may
- * change things; that a path lies outside of the working tree; that a host is not approved. It does not lift what a plugin or a
- * scanner asks about, secrets, files that something runs later, settings of a repository, and the way out of a sandbox.
+ * A rule of `allow` lifts what detection finds in a command it stands for, as far as a prefix of the allow-list would;
+ * that a tool may change things; that a path lies outside of the working tree; that a host is not approved. It does not
+ * lift what a plugin or a scanner asks about, secrets, files that something runs later, settings of a repository, and
+ * the way out of a sandbox.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -32,37 +33,66 @@ export interface CallJudgement extends Permissions.Judgement {
 export const undecided: CallJudgement = { denied: undefined, asked: undefined, allowed: undefined }
 
 /** Tools that only read, by name, where nothing is said of them. */
-const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
+const readers: ReadonlySet<string> = new Set([
+  "read_file",
+  "search_files",
+  "session_search",
+  "skills_list",
+  "skill_view",
+  "web_search",
+  "web_extract"
+])
 
 const collectHosts = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) => URL.canParse(address) ? [Urls.formatHost(new URL(address))] : []),
-  ...lines.flatMap(HostApproval.findLineConcerns).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
+  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) =>
+    URL.canParse(address) ? [Urls.formatHost(new URL(address))] : []
+  ),
+  ...lines
+    .flatMap(HostApproval.findLineConcerns)
+    .flatMap(({ target }) => (target?.kind === "host" ? [target.text] : []))
 ]
 
 /** True when a call is known to do nothing but look. */
-export const isReadOnlyCall = ({ isReadonly, tool }: Pick<Call, "isReadonly" | "tool">, { inputs, lines, verdict }: ApprovalTarget): boolean =>
-  lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : isReadonly ?? readers.has(tool)
+export const isReadOnlyCall = (
+  { isReadonly, tool }: Pick<Call, "isReadonly" | "tool">,
+  { inputs, lines, verdict }: ApprovalTarget
+): boolean =>
+  lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : (isReadonly ?? readers.has(tool))
 
 /** Tools that change nothing but the course of the run itself; a child agent plans too. */
 const ofPlanning: ReadonlySet<string> = new Set(["todo", "clarify", "delegate_task", "Agent"])
 
 /** True when a call may run while the agent plans. */
-export const canRunInPlan = (call: Call, target: ApprovalTarget): boolean => isReadOnlyCall(call, target) || ofPlanning.has(call.tool)
+export const canRunInPlan = (call: Call, target: ApprovalTarget): boolean =>
+  isReadOnlyCall(call, target) || ofPlanning.has(call.tool)
 
 const guarded = /(?:^|\/)\.(?:git|hermes|agents|ssh)(?:\/|$)/
 
-/** Makes the test for reasons to ask about an edit that the mode `edits` lifts: of files below the working directory. */
-export const makeEditTest = Effect.fnUntraced(function*({ tool }: Call) {
+/**
+ * Makes the test for reasons to ask about an edit that the mode `edits` lifts: of files below the working directory.
+ */
+export const makeEditTest = Effect.fnUntraced(function* ({ tool }: Call) {
   const context = yield* Effect.serviceOption(ToolContext)
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const isEdit = tool === "write_file" || tool === "patch"
   return ({ key, permanent, target }: Concern): boolean =>
-    isEdit && permanent && cwd !== undefined && target?.kind === "path" && key.startsWith("change of ") &&
-    target.text.startsWith(`${cwd}/`) && !guarded.test(target.text.slice(cwd.length))
+    isEdit &&
+    permanent &&
+    cwd !== undefined &&
+    target?.kind === "path" &&
+    key.startsWith("change of ") &&
+    target.text.startsWith(`${cwd}/`) &&
+    !guarded.test(target.text.slice(cwd.length))
 })
 
 /** A call as rules look at it. */
-const toPermissionCall = (call: Call, { inputs, lines }: ApprovalTarget, cwd: string | undefined, readsOnly: boolean, needsHosts: boolean): Permissions.PermissionCall => ({
+const toPermissionCall = (
+  call: Call,
+  { inputs, lines }: ApprovalTarget,
+  cwd: string | undefined,
+  readsOnly: boolean,
+  needsHosts: boolean
+): Permissions.PermissionCall => ({
   tool: call.tool,
   args: call.args,
   lines,
@@ -74,13 +104,21 @@ const toPermissionCall = (call: Call, { inputs, lines }: ApprovalTarget, cwd: st
 })
 
 /** Finds the rules that decide about a call. */
-export const judge = Effect.fnUntraced(function*(permissions: Permissions.Service, call: Call, target: ApprovalTarget): Effect.fn.Return<CallJudgement> {
+export const judge = Effect.fnUntraced(function* (
+  permissions: Permissions.Service,
+  call: Call,
+  target: ApprovalTarget
+): Effect.fn.Return<CallJudgement> {
   const context = yield* Effect.serviceOption(ToolContext)
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
   const needsHosts = rules.rules.some(({ pattern, tool }) => pattern._tag === "Host" || tool === "web")
-  const judged = yield* Permissions.judge(rules, toPermissionCall(call, target, cwd, isReadOnlyCall(call, target), needsHosts), permissions)
+  const judged = yield* Permissions.judge(
+    rules,
+    toPermissionCall(call, target, cwd, isReadOnlyCall(call, target), needsHosts),
+    permissions
+  )
   return needsHosts ? { ...judged, allowsHost: (host) => isHostAllowed(rules, host) } : judged
 })
 
@@ -97,7 +135,9 @@ const formatRule = (tool: string, { kind, text }: Target): string | undefined =>
     case "prefix":
       return `terminal(${text}:*)`
     case "path":
-      return /[*?]/.test(text) ? undefined : `${tool === "write_file" || tool === "patch" ? "write_file" : "read_file"}(${text})`
+      return /[*?]/.test(text)
+        ? undefined
+        : `${tool === "write_file" || tool === "patch" ? "write_file" : "read_file"}(${text})`
     case "host":
       return `web(${text})`
     case "tool":
@@ -115,24 +155,32 @@ interface AskedCall {
   readonly prefix: Target | undefined
 }
 
-/** Finds the rules that an approval of a call for good may be kept as: those that allow this call, and say so in one line each. */
-export const findOfferedRules = Effect.fnUntraced(function*(
+/**
+ * Finds the rules that an approval of a call for good may be kept as: those that allow this call, and say so in one
+ * line each.
+ */
+export const findOfferedRules = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
   { call, concerns, prefix, target }: AskedCall
 ): Effect.fn.Return<OfferedRules | undefined> {
   const { kept } = permissions
-  if (kept === undefined || concerns.length === 0 || !concerns.every(({ isRuled }) => isRuled === true)) return undefined
+  if (kept === undefined || concerns.length === 0 || !concerns.every(({ isRuled }) => isRuled === true))
+    return undefined
   const context = yield* Effect.serviceOption(ToolContext)
   const asCall = toPermissionCall(call, target, context._tag === "Some" ? context.value.cwd : undefined, false, true)
-  const selectAllowingRules = Effect.fnUntraced(function*(targets: ReadonlyArray<Target>) {
+  const selectAllowingRules = Effect.fnUntraced(function* (targets: ReadonlyArray<Target>) {
     const texts = [...new Set(targets.map((one) => formatRule(call.tool, one)))]
     const rules = texts.flatMap((text): ReadonlyArray<Permissions.PlacedRule> => {
       const parsed = text === undefined ? undefined : PermissionRule.parse(text, "allow")
-      return parsed?._tag === "Success" ? [{ ...parsed.success, list: "allow", source: kept.file, folder: undefined }] : []
+      return parsed?._tag === "Success"
+        ? [{ ...parsed.success, list: "allow", source: kept.file, folder: undefined }]
+        : []
     })
     if (rules.length < texts.length) return undefined
     const judged = yield* Permissions.judge({ rules, problems: [] }, asCall, permissions)
-    const isAllowed = judged.allowed !== undefined || targets.every((one) => one.kind === "host" && isHostAllowed({ rules, problems: [] }, one.text))
+    const isAllowed =
+      judged.allowed !== undefined ||
+      targets.every((one) => one.kind === "host" && isHostAllowed({ rules, problems: [] }, one.text))
     return isAllowed ? rules.map(({ text }) => text) : undefined
   })
   const exact = yield* selectAllowingRules(concerns.map(({ target: own }) => own ?? target.target()))
@@ -155,24 +203,31 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
 }
 
 /** The answer of the rules to a question about hosts; undefined where they have none. */
-export const judgeRequest = Effect.fnUntraced(function*(
+export const judgeRequest = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
   { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">
 ): Effect.fn.Return<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string } | undefined> {
-  const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
+  const hosts = concerns.flatMap(({ target }) => (target?.kind === "host" ? [target.text] : []))
   if (hosts.length === 0 || hosts.length < concerns.length) return undefined
   const context = yield* Effect.serviceOption(ToolContext)
   const rules = yield* permissions.of(context._tag === "Some" ? context.value.cwd : undefined)
   const judged = hosts.map((host) => Permissions.judgeHost(rules, host))
   const denied = judged.find((one) => one.denied !== undefined)?.denied
-  if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
+  if (denied !== undefined)
+    return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
   const isAllowed = judged.every(({ allowed, asked }) => asked === undefined && (isListed || allowed !== undefined))
   return isAllowed ? { outcome: "once", by: "permission" } : undefined
 })
 
 /** Rules that an approval of hosts for good may be kept as. */
-export const findOfferedHostRules = ({ kept }: Permissions.Service, concerns: ReadonlyArray<Concern>): Effect.Effect<OfferedRules | undefined> => {
-  const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [`web(${target.text})`] : [])
-  const isAll = hosts.length > 0 && hosts.length === concerns.length && hosts.every((rule) => PermissionRule.parse(rule, "allow")._tag === "Success")
+export const findOfferedHostRules = (
+  { kept }: Permissions.Service,
+  concerns: ReadonlyArray<Concern>
+): Effect.Effect<OfferedRules | undefined> => {
+  const hosts = concerns.flatMap(({ target }) => (target?.kind === "host" ? [`web(${target.text})`] : []))
+  const isAll =
+    hosts.length > 0 &&
+    hosts.length === concerns.length &&
+    hosts.every((rule) => PermissionRule.parse(rule, "allow")._tag === "Success")
   return Effect.succeed(kept === undefined || !isAll ? undefined : { file: kept.file, exact: [...new Set(hosts)] })
 }

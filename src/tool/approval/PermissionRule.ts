@@ -1,6 +1,6 @@
 /**
- * Rules of `permissions`: `terminal(npm test:*)`, `write_file(src/**)`, `web(example.com)`, `mcp__github__create_issue`. One parser, and
- * the match of one rule with one command, path, host or tool.
+ * Rules of `permissions`: `terminal(npm test:*)`, `write_file(src/**)`, `web(example.com)`,
+ * `mcp__github__create_issue`. One parser, and the match of one rule with one command, path, host or tool.
  *
  * **Details**
  *
@@ -14,9 +14,10 @@
  * | `mcp__github`, `mcp__github__*`, `mcp__github__search` | tools of a server, one of them |
  * | `execute_code` | every call of the tool; `*` is every tool, in `ask` and `deny` |
  *
- * A path is absolute, below `~`, or below the folder of the project. `*` and `?` stay inside of a name, `**` is any number of folders.
- * Where a rule refuses or asks, flags between its words do not matter (`git -C lib push` is `git push`), and a word that only the machine
- * knows may be any. Where it allows, a command is written out: by the same name, without redirections to files and without variables.
+ * A path is absolute, below `~`, or below the folder of the project. `*` and `?` stay inside of a name, `**` is any
+ * number of folders. Where a rule refuses or asks, flags between its words do not matter (`git -C lib push` is
+ * `git push`), and a word that only the machine knows may be any. Where it allows, a command is written out: by the
+ * same name, without redirections to files and without variables.
  *
  * Pure, never throws.
  *
@@ -56,12 +57,23 @@ export interface Rule {
 }
 
 /** Forms of a rule, for errors. */
-export const forms = "TOOL, terminal(COMMAND), terminal(WORDS:*), read_file(PATH), write_file(PATH), web(HOST) or mcp__SERVER__TOOL"
+export const forms =
+  "TOOL, terminal(COMMAND), terminal(WORDS:*), read_file(PATH), write_file(PATH), web(HOST) or mcp__SERVER__TOOL"
 
 /** Names that other agents have for what is meant here. */
 const foreign: Readonly<Record<string, string>> = {
-  Bash: "terminal", Shell: "terminal", Read: "read_file", Glob: "search_files", Grep: "search_files", Edit: "write_file", MultiEdit: "write_file",
-  Write: "write_file", WebFetch: "web", WebSearch: "web_search", bash: "terminal", shell: "terminal"
+  Bash: "terminal",
+  Shell: "terminal",
+  Read: "read_file",
+  Glob: "search_files",
+  Grep: "search_files",
+  Edit: "write_file",
+  MultiEdit: "write_file",
+  Write: "write_file",
+  WebFetch: "web",
+  WebSearch: "web_search",
+  bash: "terminal",
+  shell: "terminal"
 }
 
 const pathTools: ReadonlySet<string> = new Set(["read_file", "search_files", "write_file", "patch"])
@@ -78,7 +90,8 @@ const parseCommandPattern = (given: string): Result.Result<Pattern, string> => {
   const words = (isPrefix ? given.slice(0, -2) : given).trim().split(/ +/)
   if (words[0] === "" || words[0] === undefined) return failRule("it names no command")
   if (words.some((word) => word.includes("*"))) return failRule("a * stands only at the end of a command, as :*")
-  if (/["'`$;&|<>\\\n]/.test(given)) return failRule("it holds a character of the shell, and one rule stands for one command in plain words")
+  if (/["'`$;&|<>\\\n]/.test(given))
+    return failRule("it holds a character of the shell, and one rule stands for one command in plain words")
   return Result.succeed({ _tag: "Command", words, isPrefix })
 }
 
@@ -102,7 +115,10 @@ const parsePattern = (tool: string, given: string): Result.Result<Pattern, strin
 export const parse = (given: string, list: List): Result.Result<Rule, string> => {
   const text = given.trim()
   if (text.length > longest) return failRule(`it has more than ${longest} characters`)
-  if (text === "*") return list === "allow" ? failRule("* allows every tool, which is the mode yolo") : Result.succeed({ text, tool: "*", pattern: { _tag: "Any" } })
+  if (text === "*")
+    return list === "allow"
+      ? failRule("* allows every tool, which is the mode yolo")
+      : Result.succeed({ text, tool: "*", pattern: { _tag: "Any" } })
   const [, tool = "", inside] = /^([^()\s]+)(?:\((.*)\))?$/s.exec(text) ?? []
   const meant = Object.hasOwn(foreign, tool) ? foreign[tool] : undefined
   if (meant !== undefined) return failRule(`${tool} is called ${meant} here`)
@@ -112,14 +128,21 @@ export const parse = (given: string, list: List): Result.Result<Rule, string> =>
   return Result.map(parsePattern(tool, inside.trim()), (pattern) => ({ text, tool, pattern }))
 }
 
-/** True when a rule is about calls of this tool: of the tool itself, of its server, or of those that do the same to files. */
+/**
+ * True when a rule is about calls of this tool: of the tool itself, of its server, or of those that do the same to
+ * files.
+ */
 export const isAboutTool = ({ tool }: Rule, called: string): boolean => {
   if (tool === "*" || tool === called) return true
   if (tool === "write_file") return called === "patch"
   if (tool === "read_file") return called === "search_files"
   if (tool === "web") return called === "web_extract" || called === "web_search"
   if (!tool.startsWith("mcp__")) return false
-  const server = tool.endsWith("__*") ? tool.slice(0, -1) : tool.slice("mcp__".length).includes("__") ? undefined : `${tool}__`
+  const server = tool.endsWith("__*")
+    ? tool.slice(0, -1)
+    : tool.slice("mcp__".length).includes("__")
+      ? undefined
+      : `${tool}__`
   return server !== undefined && called.startsWith(server)
 }
 
@@ -143,12 +166,19 @@ export interface PathBase {
 
 /** An absolute path of what is written; undefined for one below a directory that is not known. */
 export const toAbsolutePath = (given: string, { folder, home }: PathBase): string | undefined => {
-  if (given === "~" || given.startsWith("~/")) return home === undefined ? undefined : normalizePath(`${home}/${given.slice(2)}`)
+  if (given === "~" || given.startsWith("~/"))
+    return home === undefined ? undefined : normalizePath(`${home}/${given.slice(2)}`)
   return normalizePath(given.startsWith("/") ? given : `${folder}/${given}`)
 }
 
 const toNamePattern = (glob: string): RegExp =>
-  new RegExp(`^${glob.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`).replaceAll(/\*+/g, "[^/]*").replaceAll("?", "[^/]")}$`, "u")
+  new RegExp(
+    `^${glob
+      .replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
+      .replaceAll(/\*+/g, "[^/]*")
+      .replaceAll("?", "[^/]")}$`,
+    "u"
+  )
 
 /** True when an absolute path is one that the glob stands for. */
 export const isPathMatch = (glob: string, base: PathBase, path: string): boolean => {
@@ -172,20 +202,33 @@ export const isPathMatch = (glob: string, base: PathBase, path: string): boolean
 }
 
 /** True when a host, with its port where that is not a standard one, is one that the pattern stands for. */
-export const isHostMatch = ({ host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>, list: List, given: string): boolean => {
+export const isHostMatch = (
+  { host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>,
+  list: List,
+  given: string
+): boolean => {
   const [, name = "", at] = /^(.*?)(?::(\d+))?$/.exec(given.toLowerCase().replace(/\.(?=:\d+$|$)/, "")) ?? []
   // Without a port, a rule allows the standard ones and refuses all.
-  if (port === undefined ? list === "allow" && at !== undefined : port !== (at ?? port) || at === undefined && port !== "80" && port !== "443") return false
+  if (
+    port === undefined
+      ? list === "allow" && at !== undefined
+      : port !== (at ?? port) || (at === undefined && port !== "80" && port !== "443")
+  )
+    return false
   return isBelow ? name.endsWith(`.${host}`) : name === host
 }
 
 /** Certainty that a command is one that a pattern stands for. */
 export type Certainty = "no" | "perhaps" | "yes"
 
-const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
+const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean =>
+  unknown || commands.length > 0 || (glob && /^[*?[]/.test(text))
 
 /** Tests whether a command is one that a rule refuses or asks about. */
-export const matchCommand = ({ isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>, { called, fields, program }: Command): Certainty => {
+export const matchCommand = (
+  { isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,
+  { called, fields, program }: Command
+): Certainty => {
   if (called.text === "" && !called.unknown && called.commands.length === 0) return "no"
   const wanted = toProgramName(name)
   if (program !== wanted && toProgramName(called.text) !== wanted) return isOpen(called) ? "perhaps" : "no"
@@ -214,9 +257,13 @@ const transparent: ReadonlySet<string> = new Set(["time", "timeout", "nice", "io
 const isPlain = (command: Command): boolean =>
   command.assignments.length === 0 &&
   listRedirectTargets(command).every((path) => path === "/dev/null") &&
-  command.redirects.every(({ operator, target }) => operator.includes(">") || operator.startsWith("<<") || target.text === "/dev/null")
+  command.redirects.every(
+    ({ operator, target }) => operator.includes(">") || operator.startsWith("<<") || target.text === "/dev/null"
+  )
 
-/** True when a command is written out, and one that a rule allows; `wrappers` are programs that rules allow to run it. */
+/**
+ * True when a command is written out, and one that a rule allows; `wrappers` are programs that rules allow to run it.
+ */
 export const isCommandAllowed = (
   { isPrefix, words: [name, ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,
   command: Command,
@@ -224,6 +271,15 @@ export const isCommandAllowed = (
 ): boolean => {
   const { called, fields } = command
   if (called.text !== name || [called, ...fields].some(isOpen) || called.glob || !isPlain(command)) return false
-  if (!command.wrappers.every((wrapper) => transparent.has(wrapper) || wrappers.has(wrapper) && !/^(?:xargs|parallel|find|fd|watch)$/.test(wrapper))) return false
-  return words.every((word, index) => fields[index]?.text === word && fields[index]?.glob !== true) && (isPrefix || fields.length === words.length)
+  if (
+    !command.wrappers.every(
+      (wrapper) =>
+        transparent.has(wrapper) || (wrappers.has(wrapper) && !/^(?:xargs|parallel|find|fd|watch)$/.test(wrapper))
+    )
+  )
+    return false
+  return (
+    words.every((word, index) => fields[index]?.text === word && fields[index]?.glob !== true) &&
+    (isPrefix || fields.length === words.length)
+  )
 }

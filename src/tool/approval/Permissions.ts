@@ -3,14 +3,17 @@
  *
  * **Details**
  *
- * Rules come from `config.yaml` and from `.hermes/config.yaml` of the project that a call works in. A project's file may ask and deny; it
- * allows once its folder is trusted. It is read once for a folder, so that a call cannot loosen what holds for the next.
+ * Rules come from `config.yaml` and from `.hermes/config.yaml` of the project that a call works in. A project's file
+ * may ask and deny; it allows once its folder is trusted. It is read once for a folder, so that a call cannot loosen
+ * what holds for the next.
  *
- * A command line is refused or asked about when one of its commands is, wherever it stands (`cd x && …`, `env`, `bash -c`, a pipe, a
- * substitution); a command that may be meant, because a word of it is not known, is asked about. It is allowed when each of its commands is allowed or known
- * to only look. A path is also judged as what its links lead to: one of the two refuses, both must be allowed.
+ * A command line is refused or asked about when one of its commands is, wherever it stands (`cd x && …`, `env`,
+ * `bash -c`, a pipe, a substitution); a command that may be meant, because a word of it is not known, is asked about.
+ * It is allowed when each of its commands is allowed or known to only look. A path is also judged as what its links
+ * lead to: one of the two refuses, both must be allowed.
  *
- * A rule that cannot be read allows nothing. In `deny` and `ask` it holds for every call that is not known to only read.
+ * A rule that cannot be read allows nothing. In `deny` and `ask` it holds for every call that is not known to only
+ * read.
  *
  * **Example** (Rules of an application)
  *
@@ -31,8 +34,8 @@
  *
  * **Gotchas**
  *
- * Rules judge what a call says. What a script or a binary does, a sandbox decides. `search_files` is judged by the folder that it
- * searches, `web` by the address that is asked for.
+ * Rules judge what a call says. What a script or a binary does, a sandbox decides. `search_files` is judged by the
+ * folder that it searches, `web` by the address that is asked for.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals, walls).
  */
@@ -99,7 +102,9 @@ export interface KeptRules {
 }
 
 /** See {@link Service}; absent where nobody provides one. */
-export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", { defaultValue: () => undefined })
+export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", {
+  defaultValue: () => undefined
+})
 
 /** A command line, and the commands that were read from it. */
 interface ReadLine {
@@ -146,12 +151,18 @@ export interface Judgement {
 }
 
 const isBelow = ({ fields }: Command): boolean =>
-  fields.length === 1 && fields.every(({ commands, glob, text, unknown }) =>
-    !unknown && !glob && commands.length === 0 && !/^[-/~]|^$|(?:^|\/)\.\.(?:\/|$)/.test(text))
+  fields.length === 1 &&
+  fields.every(
+    ({ commands, glob, text, unknown }) =>
+      !unknown && !glob && commands.length === 0 && !/^[-/~]|^$|(?:^|\/)\.\.(?:\/|$)/.test(text)
+  )
 
 const isMove = ({ program }: Command): boolean => /^(?:cd|pushd|popd|chdir)$/.test(program)
 
-/** Names that count, in a line that uses no variable: no program reads them from its environment, as it does `http_proxy`. */
+/**
+ * Names that count, in a line that uses no variable: no program reads them from its environment, as it does
+ * `http_proxy`.
+ */
 const counter = /^[a-z]{1,6}$/
 
 /** True when a command changes no variable that a program beside it may read. */
@@ -159,16 +170,22 @@ const setsCounters = ({ assignments, called, fields, program }: Command): boolea
   (called.text !== "" || assignments.every(([name]) => counter.test(name))) &&
   (program !== "read" || fields.every(({ text }) => text.startsWith("-") || counter.test(text)))
 
-/** Finds the rule that lets all commands of a line run, of several the first. What a rule does not name has to look only. */
+/**
+ * Finds the rule that lets all commands of a line run, of several the first. What a rule does not name has to look
+ * only.
+ */
 const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: ReadLine): PlacedRule | undefined => {
   const isComputed = Reading.computesValues(line)
   const isLooking = Reading.makeLookTest(line, commands)
-  const wrappers = new Set(rules.flatMap(({ pattern }) => pattern._tag === "Command" ? pattern.words.slice(0, 1) : []))
+  const wrappers = new Set(
+    rules.flatMap(({ pattern }) => (pattern._tag === "Command" ? pattern.words.slice(0, 1) : []))
+  )
   let first: PlacedRule | undefined
   for (const command of commands) {
-    const rule = rules.find(({ pattern }) =>
-      pattern._tag === "Any" ||
-      pattern._tag === "Command" && !isComputed && PermissionRule.isCommandAllowed(pattern, command, wrappers)
+    const rule = rules.find(
+      ({ pattern }) =>
+        pattern._tag === "Any" ||
+        (pattern._tag === "Command" && !isComputed && PermissionRule.isCommandAllowed(pattern, command, wrappers))
     )
     const isBeside = isLooking(command) && setsCounters(command) && (!isMove(command) || isBelow(command))
     if (rule === undefined && !isBeside) return undefined
@@ -180,7 +197,9 @@ const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: Read
 /** Finds the rule that allows the command lines of a call: each of them needs one, or only looks. */
 const findAllowingAll = (rules: ReadonlyArray<PlacedRule>, texts: ReadonlyArray<ReadLine>): PlacedRule | undefined => {
   const found = texts.map((text) => findAllowing(rules, text))
-  const isComplete = texts.every((text, index) => found[index] !== undefined || Reading.isOnlyReading(text.line, text.commands))
+  const isComplete = texts.every(
+    (text, index) => found[index] !== undefined || Reading.isOnlyReading(text.line, text.commands)
+  )
   return isComplete ? found.find((rule) => rule !== undefined) : undefined
 }
 
@@ -197,7 +216,9 @@ const matchRule = (rule: PlacedRule, subject: Subject, onlyReads: boolean): Perm
   const { pattern } = rule
   switch (pattern._tag) {
     case "Any":
-      return isOfWeb || PermissionRule.isAboutTool(rule, tool) || rule.tool === "terminal" && commands.length > 0 ? "yes" : "no"
+      return isOfWeb || PermissionRule.isAboutTool(rule, tool) || (rule.tool === "terminal" && commands.length > 0)
+        ? "yes"
+        : "no"
     case "Command": {
       const findHostRule = commands.map((command) => PermissionRule.matchCommand(pattern, command))
       return findHostRule.includes("yes") ? "yes" : findHostRule.includes("perhaps") ? "perhaps" : "no"
@@ -205,7 +226,11 @@ const matchRule = (rule: PlacedRule, subject: Subject, onlyReads: boolean): Perm
     case "Path": {
       if (!isCommands(subject) && !PermissionRule.isAboutTool(rule, tool)) return "no"
       const base = { folder: rule.folder ?? cwd, home }
-      return selectPaths(rule, subject).some((spellings) => spellings.some((path) => PermissionRule.isPathMatch(pattern.glob, base, path))) ? "yes" : "no"
+      return selectPaths(rule, subject).some((spellings) =>
+        spellings.some((path) => PermissionRule.isPathMatch(pattern.glob, base, path))
+      )
+        ? "yes"
+        : "no"
     }
     case "Host":
       return hosts.some((host) => PermissionRule.isHostMatch(pattern, rule.list, host)) ? "yes" : "no"
@@ -220,21 +245,41 @@ const findAllowRule = (rules: ReadonlyArray<PlacedRule>, subject: Subject): Plac
   const whole = own.find(({ pattern }) => pattern._tag === "Any")
   if (whole !== undefined) return whole
   const paths = [...reads, ...writes].map((spellings) =>
-    own.find(({ folder, pattern }) =>
-      pattern._tag === "Path" && spellings.every((path) => PermissionRule.isPathMatch(pattern.glob, { folder: folder ?? cwd, home }, path))))
-  const places = [...paths, ...hosts.map((host) => own.find(({ pattern }) => pattern._tag === "Host" && PermissionRule.isHostMatch(pattern, "allow", host)))]
+    own.find(
+      ({ folder, pattern }) =>
+        pattern._tag === "Path" &&
+        spellings.every((path) => PermissionRule.isPathMatch(pattern.glob, { folder: folder ?? cwd, home }, path))
+    )
+  )
+  const places = [
+    ...paths,
+    ...hosts.map((host) =>
+      own.find(({ pattern }) => pattern._tag === "Host" && PermissionRule.isHostMatch(pattern, "allow", host))
+    )
+  ]
   return places.every((rule) => rule !== undefined) ? places[0] : undefined
 }
 
 /** Finds the rules that decide about a host that a command reaches. */
 export const judgeHost = ({ rules }: RuleSet, host: string): Judgement => {
   const findMatchingRule = (list: List): PlacedRule | undefined =>
-    rules.find((rule) => rule.list === list && (rule.problem !== undefined || rule.tool === "web" && (rule.pattern._tag === "Any" || rule.pattern._tag === "Host" && PermissionRule.isHostMatch(rule.pattern, list, host))))
+    rules.find(
+      (rule) =>
+        rule.list === list &&
+        (rule.problem !== undefined ||
+          (rule.tool === "web" &&
+            (rule.pattern._tag === "Any" ||
+              (rule.pattern._tag === "Host" && PermissionRule.isHostMatch(rule.pattern, list, host)))))
+    )
   return { denied: findMatchingRule("deny"), asked: findMatchingRule("ask"), allowed: findMatchingRule("allow") }
 }
 
 /** Finds the rules that decide about a call. */
-export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: PermissionCall, { home, real }: Pick<Service, "home" | "real">): Effect.fn.Return<Judgement> {
+export const judge = Effect.fnUntraced(function* (
+  { rules }: RuleSet,
+  call: PermissionCall,
+  { home, real }: Pick<Service, "home" | "real">
+): Effect.fn.Return<Judgement> {
   const { args, cwd, lines, tool } = call
   const workdir = typeof args["workdir"] === "string" ? args["workdir"] : "."
   const root = PermissionRule.normalizePath(cwd)
@@ -244,13 +289,17 @@ export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: Permi
   const place = directory === root ? undefined : directory
   const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line, place) }))
   const commands = texts.flatMap(({ commands }) => commands)
-  const listSpellings = Effect.fnUntraced(function*(given: string, folder: string) {
+  const listSpellings = Effect.fnUntraced(function* (given: string, folder: string) {
     const path = PermissionRule.toAbsolutePath(given, { folder, home })
     if (path === undefined) return []
     const followed = yield* real(path)
     return [followed === path ? [path] : [path, followed]]
   })
-  const listAllSpellings = (given: ReadonlyArray<string>, folder: string) => Effect.map(Effect.forEach(given, (path) => listSpellings(path, folder)), (found) => found.flat())
+  const listAllSpellings = (given: ReadonlyArray<string>, folder: string) =>
+    Effect.map(
+      Effect.forEach(given, (path) => listSpellings(path, folder)),
+      (found) => found.flat()
+    )
   const named = typeof args["path"] === "string" ? args["path"] : tool === "search_files" ? "." : undefined
   const isReader = tool === "read_file" || tool === "search_files"
   const isWriter = tool === "write_file" || tool === "patch"
@@ -258,25 +307,40 @@ export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: Permi
   const listCommandPaths = (pathsOf: (command: Command) => ReadonlyArray<string>) =>
     Effect.map(
       Effect.forEach(commands, (command) =>
-        listAllSpellings(pathsOf(command), PermissionRule.toAbsolutePath(command.cwd ?? directory, { folder: cwd, home }) ?? cwd)),
+        listAllSpellings(
+          pathsOf(command),
+          PermissionRule.toAbsolutePath(command.cwd ?? directory, { folder: cwd, home }) ?? cwd
+        )
+      ),
       (found) => found.flat()
     )
-  const reads = !needsPaths ? [] : [...isReader && named !== undefined ? yield* listSpellings(named, cwd) : [], ...yield* listCommandPaths(listSources)]
-  const writes = !needsPaths ? [] : [...yield* listAllSpellings([...isWriter && named !== undefined ? [named] : [], ...call.written], cwd), ...yield* listCommandPaths(listRedirectTargets)]
+  const reads = !needsPaths
+    ? []
+    : [
+        ...(isReader && named !== undefined ? yield* listSpellings(named, cwd) : []),
+        ...(yield* listCommandPaths(listSources))
+      ]
+  const writes = !needsPaths
+    ? []
+    : [
+        ...(yield* listAllSpellings([...(isWriter && named !== undefined ? [named] : []), ...call.written], cwd)),
+        ...(yield* listCommandPaths(listRedirectTargets))
+      ]
   const isInside = workPath !== undefined && (workPath === root || workPath.startsWith(`${root}/`))
-  const isClear = isInside && call.inputs.length === 0 && texts.every(({ fault, line }) => fault === undefined && !/[$`]/.test(line))
+  const isClear =
+    isInside && call.inputs.length === 0 && texts.every(({ fault, line }) => fault === undefined && !/[$`]/.test(line))
   const subject: Subject = { tool, texts, commands, isClear, reads, writes, hosts: call.hosts, cwd, home }
-  const found = (list: List, certainty: PermissionRule.Certainty): PlacedRule | undefined =>
+  const findRule = (list: List, certainty: PermissionRule.Certainty): PlacedRule | undefined =>
     rules.find((rule) => rule.list === list && matchRule(rule, subject, call.onlyReads) === certainty)
   return {
-    denied: found("deny", "yes"),
-    asked: found("ask", "yes") ?? found("deny", "perhaps") ?? found("ask", "perhaps"),
+    denied: findRule("deny", "yes"),
+    asked: findRule("ask", "yes") ?? findRule("deny", "perhaps") ?? findRule("ask", "perhaps"),
     allowed: findAllowRule(rules, subject)
   }
 })
 
 /** Rules of a section, and the lines about those that cannot be read. */
-const readSection = Effect.fnUntraced(function*(
+const readSection = Effect.fnUntraced(function* (
   section: Readonly<Record<string, unknown>>,
   { file, folder }: { readonly file: ConfigFile.ConfigFile; readonly folder: string | undefined }
 ): Effect.fn.Return<RuleSet> {
@@ -288,7 +352,7 @@ const readSection = Effect.fnUntraced(function*(
     const given = section[list] ?? []
     const entries: ReadonlyArray<unknown> = Array.isArray(given) ? given : [given]
     for (const [index, entry] of entries.entries()) {
-      const path = ["permissions", list, ...Array.isArray(given) ? [index] : []]
+      const path = ["permissions", list, ...(Array.isArray(given) ? [index] : [])]
       const source = lineOf === undefined ? file.name : `${file.name} line ${lineOf(text, path)}`
       const parsed = typeof entry === "string" && Array.isArray(given) ? PermissionRule.parse(entry, list) : undefined
       if (parsed?._tag === "Success") {
@@ -297,9 +361,13 @@ const readSection = Effect.fnUntraced(function*(
       }
       const shown = JSON.stringify(entry)
       const why = parsed === undefined ? `expected a list of rules: ${PermissionRule.forms}` : parsed.failure
-      const effect = list === "allow" ? "It allows nothing" : `Until it is corrected, every call that is not known to only read is ${list === "deny" ? "refused" : "asked about"}`
+      const effect =
+        list === "allow"
+          ? "It allows nothing"
+          : `Until it is corrected, every call that is not known to only read is ${list === "deny" ? "refused" : "asked about"}`
       problems.push((yield* ConfigFile.makeError(file, path, `${shown} is not a rule: ${why}. ${effect}.`)).message)
-      if (list !== "allow") rules.push({ text: shown, tool: "*", pattern: { _tag: "Any" }, list, source, folder, problem: why })
+      if (list !== "allow")
+        rules.push({ text: shown, tool: "*", pattern: { _tag: "Any" }, list, source, folder, problem: why })
     }
   }
   return { rules, problems }
@@ -308,7 +376,10 @@ const readSection = Effect.fnUntraced(function*(
 /** Rules of settings that stand in no file. */
 export const fromSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
   Effect.map(
-    readSection(permissions, { file: { name: "permissions", folder: "/", text: Effect.succeed("") }, folder: undefined }),
+    readSection(permissions, {
+      file: { name: "permissions", folder: "/", text: Effect.succeed("") },
+      folder: undefined
+    }),
     (rules): Service => ({ of: () => Effect.succeed(rules), real: Effect.succeed, home: undefined })
   )
 
@@ -318,7 +389,11 @@ const mergeRuleSets = (sets: ReadonlyArray<RuleSet>): RuleSet => ({
 })
 
 /** Makes the rules of the settings, and of the projects that calls work in. */
-export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSystem | FolderTrust.FolderTrust | Home | Path.Path | Settings> = Effect.gen(function*() {
+export const make: Effect.Effect<
+  Service,
+  never,
+  Environment | FileSystem.FileSystem | FolderTrust.FolderTrust | Home | Path.Path | Settings
+> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { config } = yield* Home
@@ -327,48 +402,73 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
   const trust = yield* FolderTrust.FolderTrust
   const { permissions } = yield* Settings
   const readFileText = (path: string): Effect.Effect<string> =>
-    readText(path).pipe(Effect.map(Option.getOrElse(() => "")), Effect.orElseSucceed(() => ""), Effect.provideService(FileSystem.FileSystem, fs))
+    readText(path).pipe(
+      Effect.map(Option.getOrElse(() => "")),
+      Effect.orElseSucceed(() => ""),
+      Effect.provideService(FileSystem.FileSystem, fs)
+    )
   const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
-  let own = hasRules ? yield* readSection(permissions, { file: { name: config, folder: paths.dirname(config), text: readFileText(config) }, folder: undefined }) : empty
+  let own = hasRules
+    ? yield* readSection(permissions, {
+        file: { name: config, folder: paths.dirname(config), text: readFileText(config) },
+        folder: undefined
+      })
+    : empty
 
   const makeUnreadableSet = (name: string, folder: string, why: string): RuleSet => ({
     rules: [{ text: name, tool: "*", pattern: { _tag: "Any" }, list: "deny", source: name, folder, problem: why }],
     problems: [`${why}. Until it is corrected, every call that is not known to only read is refused.`]
   })
 
-  const readFolderRules = Effect.fnUntraced(function*(folder: string): Effect.fn.Return<RuleSet> {
+  const readFolderRules = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<RuleSet> {
     const name = paths.join(folder, ".hermes", "config.yaml")
     if (name === config) return empty
     const text = yield* Effect.result(Effect.provideService(readText(name), FileSystem.FileSystem, fs))
-    if (text._tag === "Failure") return makeUnreadableSet(name, folder, `${name} cannot be read: ${text.failure.message}`)
+    if (text._tag === "Failure")
+      return makeUnreadableSet(name, folder, `${name} cannot be read: ${text.failure.message}`)
     if (Option.isNone(text.success)) return empty
     const content = text.success.value
     const tree = yield* Effect.result(Yaml.read(content, name))
     if (tree._tag === "Failure") return makeUnreadableSet(name, folder, tree.failure.message)
     const value: unknown = tree.success ?? {}
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return makeUnreadableSet(name, folder, `${name}: expected a mapping with "permissions"`)
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      return makeUnreadableSet(name, folder, `${name}: expected a mapping with "permissions"`)
     const others = Object.keys(value).filter((key) => key !== "permissions")
     const section: unknown = Reflect.get(value, "permissions") ?? {}
-    if (typeof section !== "object" || section === null || Array.isArray(section)) return makeUnreadableSet(name, folder, `${name}: permissions: expected the lists deny, ask and allow`)
+    if (typeof section !== "object" || section === null || Array.isArray(section))
+      return makeUnreadableSet(name, folder, `${name}: permissions: expected the lists deny, ask and allow`)
     const unknown = Object.keys(section).filter((key) => !["deny", "ask", "allow"].includes(key))
-    if (unknown.length > 0) return makeUnreadableSet(name, folder, `${name}: permissions has the lists deny, ask and allow, and no "${unknown[0]}"`)
+    if (unknown.length > 0)
+      return makeUnreadableSet(
+        name,
+        folder,
+        `${name}: permissions has the lists deny, ask and allow, and no "${unknown[0]}"`
+      )
     const found = yield* readSection({ ...section }, { file: { name, folder, text: Effect.succeed(content) }, folder })
-    const ignored = others.length === 0 ? [] : [`${name}: only "permissions" has an effect in the file of a project; ignored: ${others.join(", ")}`]
+    const ignored =
+      others.length === 0
+        ? []
+        : [`${name}: only "permissions" has an effect in the file of a project; ignored: ${others.join(", ")}`]
     const isTrusted = found.rules.every(({ list }) => list !== "allow") || (yield* trust.isTrusted(folder))
     if (isTrusted) return { rules: found.rules, problems: [...found.problems, ...ignored] }
     const remedy = `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\``
-    return { rules: found.rules.filter(({ list }) => list !== "allow"), problems: [...found.problems, ...ignored, remedy] }
+    return {
+      rules: found.rules.filter(({ list }) => list !== "allow"),
+      problems: [...found.problems, ...ignored, remedy]
+    }
   })
 
   const real = (path: string): Effect.Effect<string> =>
     Effect.catch(fs.realPath(path), () => {
       const folder = paths.dirname(path)
-      return folder === path ? Effect.succeed(path) : Effect.map(real(folder), (followed) => paths.join(followed, paths.basename(path)))
+      return folder === path
+        ? Effect.succeed(path)
+        : Effect.map(real(folder), (followed) => paths.join(followed, paths.basename(path)))
     })
 
   const known = new Map<string, RuleSet>()
 
-  const add: KeptRules["add"] = Effect.fnUntraced(function*(texts) {
+  const add: KeptRules["add"] = Effect.fnUntraced(function* (texts) {
     const rules = texts.flatMap((text): ReadonlyArray<PlacedRule> => {
       const parsed = PermissionRule.parse(text, "allow")
       return Result.isSuccess(parsed) ? [{ ...parsed.success, list: "allow", source: config, folder: undefined }] : []
@@ -388,12 +488,12 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
     kept: { file: config, add },
     home: environment.get("HOME"),
     real,
-    of: Effect.fnUntraced(function*(cwd) {
+    of: Effect.fnUntraced(function* (cwd) {
       if (cwd === undefined) return own
       const before = known.get(cwd)
       if (before !== undefined) return before
       const folders = Array.from(new Set([yield* trust.projectOf(cwd), cwd]))
-      const set = mergeRuleSets([own, ...yield* Effect.forEach(folders, readFolderRules)])
+      const set = mergeRuleSets([own, ...(yield* Effect.forEach(folders, readFolderRules))])
       known.set(cwd, set)
       for (const problem of set.problems) yield* Effect.logWarning(problem)
       return set

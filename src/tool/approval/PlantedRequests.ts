@@ -23,12 +23,12 @@ const maxNamed = 20
 
 /** Names files in one line. Pure. */
 export const listFiles = (files: ReadonlyArray<string>): string =>
-  [...files.slice(0, maxNamed), ...files.length > maxNamed ? [`${files.length - maxNamed} more`] : []].join(", ")
+  [...files.slice(0, maxNamed), ...(files.length > maxNamed ? [`${files.length - maxNamed} more`] : [])].join(", ")
 
 /** Settles what commands planted since the last call; returns a field of the result that says so to the model. */
-export const settlePlanted = Effect.fnUntraced(function*(
-  { planted }: Environment
-): Effect.fn.Return<{ readonly set_aside?: string }> {
+export const settlePlanted = Effect.fnUntraced(function* ({
+  planted
+}: Environment): Effect.fn.Return<{ readonly set_aside?: string }> {
   const moved = planted === undefined ? [] : yield* planted.take
   if (planted === undefined || moved.length === 0) return {}
   const mayStay = yield* (yield* KeepRequest)(moved.map(({ path }) => path))
@@ -38,7 +38,8 @@ export const settlePlanted = Effect.fnUntraced(function*(
   }
   const names = listFiles(left.map(({ now, path }) => `${path} (now ${now.slice(now.lastIndexOf("/") + 1)})`))
   return {
-    set_aside: `The sandbox renamed files from which programs of the user would run something later: ${names}. ` +
+    set_aside:
+      `The sandbox renamed files from which programs of the user would run something later: ${names}. ` +
       "Do not work around it: tell the user, who can rename what should stay. write_file asks the user before it writes " +
       "such a file."
   }

@@ -103,7 +103,9 @@ export const nameTarget = ({ text }: Target, command: string): string => {
 export interface Reply {
   readonly choice: Choice
   readonly reason?: string | undefined
-  /** True grants `session` and `always` for the prefix of the question; it counts for nothing where none was offered. */
+  /**
+   * True grants `session` and `always` for the prefix of the question; it counts for nothing where none was offered.
+   */
   readonly prefix?: boolean | undefined
 }
 

@@ -1,13 +1,14 @@
 /**
- * Asks, while a tool call runs, for what it may not do: a host that is not listed, a host that a request is sent on to, or its command
- * without the wall around it. All take the way of every other approval, for the session of the call.
+ * Asks, while a tool call runs, for what it may not do: a host that is not listed, a host that a request is sent on to,
+ * or its command without the wall around it. All take the way of every other approval, for the session of the call.
  *
  * **Details**
  *
- * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for the prefix of the
- * command (`git push`) where it has one, else for the command, once or for the session. What skips questions (yolo, `approvals.mode: off`)
- * opens no wall: nobody said that this may leave it. Where the bounds of the run confine it (`ApprovalBounds`), nothing runs
- * outside, and there is no question. It lets requests of the web tools be sent on, as it lets them begin.
+ * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for
+ * the prefix of the command (`git push`) where it has one, else for the command, once or for the session. What skips
+ * questions (yolo, `approvals.mode: off`) opens no wall: nobody said that this may leave it. Where the bounds of the
+ * run confine it (`ApprovalBounds`), nothing runs outside, and there is no question. It lets requests of the web tools
+ * be sent on, as it lets them begin.
  *
  * **Gotchas**
  *
@@ -43,11 +44,19 @@ interface Origin {
  * Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it
  * may not.
  */
-const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
+const RunOutside = Context.Reference<
+  (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>
+>("hermes-effect/tool/approval/RunOutside", {
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
 })
 
-const findGitConcerns = Effect.fnUntraced(function*({ command, cwd }: { readonly command: string; readonly cwd: string }) {
+const findGitConcerns = Effect.fnUntraced(function* ({
+  command,
+  cwd
+}: {
+  readonly command: string
+  readonly cwd: string
+}) {
   const { rootOf } = yield* WorkingTree.make(undefined)
   return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* rootOf((yield* ToolContext).cwd))
 })
@@ -65,7 +74,7 @@ interface StoppedCommand {
  * did not keep the settings of git may have got some that run programs outside. `origin` is the call that it belongs
  * to, where that is not the one that is served.
  */
-export const handleWallStop = Effect.fnUntraced(function*(
+export const handleWallStop = Effect.fnUntraced(function* (
   { explain, outside }: Environment,
   output: string,
   refused: Iterable<string>,
@@ -77,7 +86,8 @@ export const handleWallStop = Effect.fnUntraced(function*(
   const { isAsked, reason, setting } = explanation
   const remark = `Do not work around it: tell the user what needs more, who can change ${setting}.`
   if (isAsked || outside === undefined) return { reason, refusal: remark }
-  const further = line === undefined ? [] : yield* Effect.provideService(findGitConcerns(line), FileSystem.FileSystem, outside.files)
+  const further =
+    line === undefined ? [] : yield* Effect.provideService(findGitConcerns(line), FileSystem.FileSystem, outside.files)
   const refusal = yield* (yield* RunOutside)(reason, origin, further)
   return { reason, refusal: refusal === undefined ? undefined : `${refusal} ${remark}` }
 })
@@ -89,44 +99,95 @@ const isBypass = (by: Approvals.Permit["by"]): boolean => by === "yolo" || by ==
 const standardPorts = [80, 443]
 
 /** Gives a call its {@link RunOutside} and the hosts that it may ask for, until it ends. */
-export const provideRequests = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
+export const provideRequests = <A, E, R>(
+  run: Effect.Effect<A, E, R>,
+  approvals: Approvals.Service,
+  call: Approvals.Call
+): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.context<never>(), (services) => {
     let isServed = true
     const command = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
-    const resolveOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.fromCall(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
+    const resolveOrigin = ({ args, tool }: Origin) => ({
+      target: ApprovalTarget.fromCall(tool, args),
+      asked: { ...call, tool, args, runs: undefined, concerns: undefined }
+    })
     const requestHost = (name: string, isListed = false) => {
-      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.makeHostConcern(name)], isListed, sessionKey: call.sessionKey })
-      const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("background process"))
-      return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => ({ by, isAllowed: outcome !== "deny" && outcome !== "timeout" })), services)
+      const asked = approvals.request({
+        tool: call.tool,
+        command: command.text(),
+        concerns: [EgressGate.makeHostConcern(name)],
+        isListed,
+        sessionKey: call.sessionKey
+      })
+      const answer = isServed
+        ? asked
+        : Effect.provideService(
+            asked,
+            InteractiveMode.InteractiveMode,
+            InteractiveMode.makeUnattended("background process")
+          )
+      return Effect.provideContext(
+        Effect.map(answer, ({ by, outcome }) => ({ by, isAllowed: outcome !== "deny" && outcome !== "timeout" })),
+        services
+      )
     }
     const requests: HostRequests = {
       refused: new Set(),
       ask: (host, port, isListed) =>
-        Effect.map(requestHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !isBypass(by))
+        Effect.map(
+          requestHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed),
+          ({ by, isAllowed }) => isAllowed && !isBypass(by)
+        )
     }
     const { confinement } = Context.get(services, CurrentBounds)
     const requestOutside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       if (confinement !== undefined) return Effect.succeed(confinement)
       const { asked, target } = origin === undefined ? { asked: call, target: command } : resolveOrigin(origin)
-      const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
-      const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], ...further, concern] })
+      const concern = {
+        key: `run outside of the sandbox, because ${reason}`,
+        permanent: false,
+        target: target.prefix() ?? target.target()
+      }
+      const checked = approvals.check({
+        ...asked,
+        isConfined: false,
+        leavesWall: true,
+        concerns: [...(asked.concerns ?? []), ...further, concern]
+      })
       return Effect.provideContext(
-        Effect.map(checked, (answer) => answer._tag === "Refusal" ? answer.message : isBypass(answer.by) ? nobodyAsked : undefined),
+        Effect.map(checked, (answer) =>
+          answer._tag === "Refusal" ? answer.message : isBypass(answer.by) ? nobodyAsked : undefined
+        ),
         services
       )
     }
     const requestKeep = (files: ReadonlyArray<string>) => {
-      const concern = { key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`, permanent: false }
-      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [concern], sessionKey: call.sessionKey })
-      return Effect.provideContext(Effect.map(asked, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !isBypass(by)), services)
+      const concern = {
+        key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`,
+        permanent: false
+      }
+      const asked = approvals.request({
+        tool: call.tool,
+        command: command.text(),
+        concerns: [concern],
+        sessionKey: call.sessionKey
+      })
+      return Effect.provideContext(
+        Effect.map(asked, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !isBypass(by)),
+        services
+      )
     }
     return run.pipe(
       Effect.provideService(HostRequests, requests),
       Effect.provideService(KeepRequest, requestKeep),
-      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) => Effect.map(requestHost(host, isListed), ({ isAllowed }) => isAllowed)),
+      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) =>
+        Effect.map(requestHost(host, isListed), ({ isAllowed }) => isAllowed)
+      ),
       Effect.provideService(RunOutside, requestOutside),
-      Effect.ensuring(Effect.sync(() => {
-        isServed = false
-      }))
+      Effect.ensuring(
+        Effect.sync(() => {
+          isServed = false
+        })
+      )
     )
   })

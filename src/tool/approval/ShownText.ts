@@ -67,12 +67,16 @@ const findHiddenPart = (word: string, shown: string): string => {
 const isPath = (part: string): boolean => /^\.|[/~]/.test(part)
 
 const sendsRequest = ({ args, program }: Command): boolean =>
-  clients.has(program) || runners.has(program) && args.some((arg) => clients.has(arg))
+  clients.has(program) || (runners.has(program) && args.some((arg) => clients.has(arg)))
 
 /** True where the value of a header of a request is masked, whose name is shown. */
 const isHeader = (command: Command, index: number): boolean => {
   const { args } = command
-  return header.test(args[index] ?? "") && sendsRequest(command) && (args[index]?.startsWith("-") === true || /^(?:-[A-Za-z]*H|--header)$/.test(args[index - 1] ?? ""))
+  return (
+    header.test(args[index] ?? "") &&
+    sendsRequest(command) &&
+    (args[index]?.startsWith("-") === true || /^(?:-[A-Za-z]*H|--header)$/.test(args[index - 1] ?? ""))
+  )
 }
 
 /** True where the words of a command, as it is shown, do not say what it acts on. */
@@ -83,48 +87,62 @@ const hidesWords = (command: Command, shown: Command): boolean => {
   const isFileDanger = deletes || dangers.some(({ family }) => family === "file destruction")
   const isExact = isFileDanger || dangers.length > 0
   const given = new Set(selectOperands(args))
-  return args.some((word, index) => {
-    const part = shown.args[index] ?? ""
-    if (word === part || isHeader(command, index)) return false
-    if (!isFileDanger && addressOfUser.test(part)) return false
-    return isExact && given.has(word) || isPath(findHiddenPart(word, part))
-  }) ||
+  return (
+    args.some((word, index) => {
+      const part = shown.args[index] ?? ""
+      if (word === part || isHeader(command, index)) return false
+      if (!isFileDanger && addressOfUser.test(part)) return false
+      return (isExact && given.has(word)) || isPath(findHiddenPart(word, part))
+    }) ||
     assignments.some(([, value], index) => {
       const part = shown.assignments[index]?.[1] ?? ""
       return value !== part && isPath(findHiddenPart(value, part))
     }) ||
-    redirects.some(({ operator, target }, index) =>
-      !operator.startsWith("<<") && target.shown !== shown.redirects[index]?.target.shown)
+    redirects.some(
+      ({ operator, target }, index) =>
+        !operator.startsWith("<<") && target.shown !== shown.redirects[index]?.target.shown
+    )
+  )
 }
 
 const countWords = (commands: ReadonlyArray<Command>): string =>
-  JSON.stringify(commands.map(({ args, assignments, program, redirects }) =>
-    [program, args.length, assignments.length, redirects.length]
-  ))
+  JSON.stringify(
+    commands.map(({ args, assignments, program, redirects }) => [
+      program,
+      args.length,
+      assignments.length,
+      redirects.length
+    ])
+  )
 
 const readCommands = (line: string): ReadonlyArray<Command> => ScriptInterpreter.read(line).commands
 
 /** True for commands that run code of another language from their standard input. */
 const readsCode = (commands: ReadonlyArray<Command>): boolean =>
-  commands.some(({ program, redirects, stdin }) =>
-    interpreters.test(program) && (stdin !== undefined || redirects.some(({ operator }) => operator.startsWith("<<")))
+  commands.some(
+    ({ program, redirects, stdin }) =>
+      interpreters.test(program) && (stdin !== undefined || redirects.some(({ operator }) => operator.startsWith("<<")))
   )
 
 /** True where code, as it is shown, does not say what it acts on. */
 const hidesCode = (code: string, shown: string): boolean =>
-  code.replace(/[^\n;()]/g, "") !== shown.replace(/[^\n;()]/g, "") || findNamedValues(code).some(canActOn) ||
+  code.replace(/[^\n;()]/g, "") !== shown.replace(/[^\n;()]/g, "") ||
+  findNamedValues(code).some(canActOn) ||
   readCode(redactKeys(code)).join("\n") !== readCode(shown).join("\n")
 
 /** True where a command line, as it is shown, does not say what runs and what that acts on. */
 const hidesOperands = (line: string, shown: string): boolean => {
   const [given, withoutKeys, left] = [readCommands(line), readCommands(redactKeys(line)), readCommands(shown)]
   const words = countWords(given)
-  return words !== countWords(withoutKeys) || words !== countWords(left) ||
+  return (
+    words !== countWords(withoutKeys) ||
+    words !== countWords(left) ||
     withoutKeys.some((command, index) => {
       const other = left[index]
       return other === undefined || hidesWords(command, other)
     }) ||
-    readsCode(withoutKeys) && hidesCode(line, shown)
+    (readsCode(withoutKeys) && hidesCode(line, shown))
+  )
 }
 
 /** True where the removal of secrets hides what runs: `rm -rf x Cookie: a=1 y` is `rm -rf x Cookie: a=***` then. */
@@ -140,9 +158,9 @@ export const showCall = (tool: string, command: string, kind: Target["kind"]): S
   if (command.length > most) {
     return {
       text: VisibleText.showLines(TextCut.shorten(redactText(command), most)),
-      refusal: `it has ${command.length} characters, and a user is shown ${most} at most. ` + (isRun
-        ? "Write it to a script file first, then run the file."
-        : "Do it in several smaller calls.")
+      refusal:
+        `it has ${command.length} characters, and a user is shown ${most} at most. ` +
+        (isRun ? "Write it to a script file first, then run the file." : "Do it in several smaller calls.")
     }
   }
   const redacted = redactText(command)

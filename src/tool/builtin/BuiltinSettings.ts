@@ -60,11 +60,18 @@ export interface CodeSettings {
 
 /** Settings of the scripts of `execute_code`; the defaults are those of `hermes-product.md` §6. */
 export const CodeSettings = Context.Reference<CodeSettings>("hermes-effect/tool/CodeSettings", {
-  defaultValue: () => ({ mode: "project", timeoutSeconds: 300, maxToolCalls: 50, environment: { passThrough: [], reserved: [] } })
+  defaultValue: () => ({
+    mode: "project",
+    timeoutSeconds: 300,
+    maxToolCalls: 50,
+    environment: { passThrough: [], reserved: [] }
+  })
 })
 
 /**
- * True when commands in the text of a skill are run as it is read (`skills.inline_shell`). Each takes the way of a command of the model,
- * approvals included.
+ * True when commands in the text of a skill are run as it is read (`skills.inline_shell`). Each takes the way of a
+ * command of the model, approvals included.
  */
-export const InlineShell = Context.Reference<boolean>("hermes-effect/tool/builtin/InlineShell", { defaultValue: () => false })
+export const InlineShell = Context.Reference<boolean>("hermes-effect/tool/builtin/InlineShell", {
+  defaultValue: () => false
+})

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. Where there is nobody to
- * ask (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
+ * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. Where there is nobody
+ * to ask (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
  *
  * **Example** (A tool that asks the user)
  *
@@ -36,7 +36,9 @@ const maxQuestions = 5
 
 const fields = {
   choices: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate({ description: "Up to 4 answers to choose from; the user can always give another" })
+    Schema.Array(Schema.String).annotate({
+      description: "Up to 4 answers to choose from; the user can always give another"
+    })
   ),
   multi_select: Schema.optionalKey(Schema.Boolean.annotate({ description: "More than one choice may be taken" }))
 }
@@ -51,12 +53,15 @@ const AnswerResult = Schema.Struct({
 
 /** The toolset `clarify`. */
 export const tool = Tool.make("clarify", {
-  description: "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
+  description:
+    "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
     "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),
     ...fields,
-    questions: Schema.optionalKey(Schema.Array(QuestionParameter).annotate({ description: "Up to 5, in place of question" }))
+    questions: Schema.optionalKey(
+      Schema.Array(QuestionParameter).annotate({ description: "Up to 5, in place of question" })
+    )
   }),
   success: Schema.Union([AnswerResult, Schema.Struct({ answers: Schema.Array(AnswerResult) })]),
   failure: Problem.Failure,
@@ -68,27 +73,37 @@ export const tool = Tool.make("clarify", {
 
 const alone = "decide by yourself, say in your answer what you assumed, and do not ask again"
 
-const checkQuestion = Effect.fnUntraced(function*({ choices = [], multi_select = false, question }: typeof QuestionParameter.Type) {
+const checkQuestion = Effect.fnUntraced(function* ({
+  choices = [],
+  multi_select = false,
+  question
+}: typeof QuestionParameter.Type) {
   if (question.trim() === "") return yield* Problem.fail("the question is empty")
-  if (choices.length > maxChoices) return yield* Problem.fail(`${choices.length} choices are too many: ${maxChoices} at most`)
+  if (choices.length > maxChoices)
+    return yield* Problem.fail(`${choices.length} choices are too many: ${maxChoices} at most`)
   return { question: question.trim(), choices: choices.map((choice) => choice.trim()), multiple: multi_select }
 })
 
-const promptUser = Effect.fnUntraced(function*(ask: Ask, given: typeof QuestionParameter.Type) {
+const promptUser = Effect.fnUntraced(function* (ask: Ask, given: typeof QuestionParameter.Type) {
   const question = yield* checkQuestion(given)
   const answer = yield* ask(question)
   if (answer === undefined) return yield* Problem.fail("the user did not answer", { hint: alone })
   const [first = ""] = answer
-  return { question: question.question, choices_offered: question.choices, user_response: question.multiple ? answer : first }
+  return {
+    question: question.question,
+    choices_offered: question.choices,
+    user_response: question.multiple ? answer : first
+  }
 })
 
 const toolkit = Toolkit.make(tool)
 
 const handlers = toolkit.toLayer({
-  clarify: Effect.fnUntraced(function*({ question, questions, ...rest }) {
+  clarify: Effect.fnUntraced(function* ({ question, questions, ...rest }) {
     const ask = yield* Clarifier
     if (ask === undefined) return yield* Problem.fail("no user can be asked in this run", { hint: alone })
-    if (questions === undefined || questions.length === 0) return yield* promptUser(ask, { question: question ?? "", ...rest })
+    if (questions === undefined || questions.length === 0)
+      return yield* promptUser(ask, { question: question ?? "", ...rest })
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
     }

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A job that is made here remembers the provider and model of the moment. Its prompt is searched for injected instructions,
- * and one with a script is approved first, since a script runs without anybody looking. Inside of a job the tool refuses, so
- * that no job multiplies, unless the settings allow it (`cron.jobs_may_schedule`).
+ * A job that is made here remembers the provider and model of the moment. Its prompt is searched for injected
+ * instructions, and one with a script is approved first, since a script runs without anybody looking. Inside of a job
+ * the tool refuses, so that no job multiplies, unless the settings allow it (`cron.jobs_may_schedule`).
  *
  * **Example** (An agent that may schedule)
  *
@@ -37,21 +37,31 @@ import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 
 const makeTextField = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
-const makeTextListField = (description: string) => Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
+const makeTextListField = (description: string) =>
+  Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
 
 /** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
-    description: "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
+    description:
+      "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
   }),
   job_id: makeTextField("Its id, the beginning of it, or its name. Needed by all but create and list."),
   name: makeTextField("What people call it"),
-  prompt: makeTextField("What the agent of the job shall do, complete in itself: it knows nothing of this conversation."),
+  prompt: makeTextField(
+    "What the agent of the job shall do, complete in itself: it knows nothing of this conversation."
+  ),
   schedule: makeTextField(`When: ${JobSchedule.forms}.`),
-  repeat: Schema.optionalKey(Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })),
+  repeat: Schema.optionalKey(
+    Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })
+  ),
   skills: makeTextListField("Names of skills that the job follows"),
-  script: makeTextField("A file below the scripts directory of the home directory; what it prints is given to the agent."),
-  no_agent: Schema.optionalKey(Schema.Boolean.annotate({ description: "What the script prints is the result; no model is asked." })),
+  script: makeTextField(
+    "A file below the scripts directory of the home directory; what it prints is given to the agent."
+  ),
+  no_agent: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "What the script prints is the result; no model is asked." })
+  ),
   workdir: makeTextField("Absolute directory that the job works in"),
   context_from: makeTextListField("Jobs whose latest output is given to this one"),
   toolsets: makeTextListField("Toolsets of the job. Default: those of the configuration."),
@@ -74,13 +84,14 @@ type Result = typeof Result.Type
 
 const description = [
   "Manages scheduled jobs. Each run of a job is a fresh conversation without a user to watch it or to answer questions: the prompt " +
-  "has to say everything, and dangerous commands are denied in it.",
+    "has to say everything, and dangerous commands are denied in it.",
   "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not shown, which " +
-  "suits watching for something. Do not use it to wait within this conversation."
+    "suits watching for something. Do not use it to wait within this conversation."
 ].join("\n\n")
 
 /** True for a change that brings a script: it runs on its own, so it is approved first. */
-const hasScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
+const hasScript = ({ action, script }: Parameters): boolean =>
+  (action === "create" || action === "update") && script !== undefined
 
 /** The tool `cronjob`. */
 export const tool = Tool.make("cronjob", {
@@ -90,7 +101,11 @@ export const tool = Tool.make("cronjob", {
   failure: Problem.Failure,
   failureMode: "return",
   needsApproval: hasScript
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(OwnApproval, true)
+  .annotate(Tool.Idempotent, false)
   .annotate(Timeout, Duration.infinity)
 
 const toResult = (job: Job, message: string): Result => ({
@@ -108,7 +123,19 @@ const describeNextRun = (job: Job): string => {
   return next === undefined ? "it has no next run" : `next run ${next}`
 }
 
-const toDraft = ({ context_from, name, no_agent, prompt, repeat, schedule, script, skills, timezone, toolsets, workdir }: Parameters) => ({
+const toDraft = ({
+  context_from,
+  name,
+  no_agent,
+  prompt,
+  repeat,
+  schedule,
+  script,
+  skills,
+  timezone,
+  toolsets,
+  workdir
+}: Parameters) => ({
   name,
   prompt,
   schedule,
@@ -122,7 +149,9 @@ const toDraft = ({ context_from, name, no_agent, prompt, repeat, schedule, scrip
   timezone
 })
 
-const runAction = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
+const runAction = Effect.fnUntraced(function* (
+  params: Parameters
+): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
   const jobs = yield* CronJobs
   const { action, job_id: reference } = params
   if (action === "create") {
@@ -136,7 +165,8 @@ const runAction = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Ret
     const message = [all.length === 1 ? "1 job" : `${all.length} jobs`, ...problems].join("; ")
     return { success: true, jobs: all.map(JobView.toRecord), message }
   }
-  if (reference === undefined) return yield* Problem.fail(`${action} needs job_id`, { hint: "call cronjob with action list to see the jobs" })
+  if (reference === undefined)
+    return yield* Problem.fail(`${action} needs job_id`, { hint: "call cronjob with action list to see the jobs" })
   switch (action) {
     case "list":
       return toResult(yield* jobs.find(reference), "1 job")
@@ -163,19 +193,23 @@ const runAction = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Ret
   }
 })
 
-const handleCall = Effect.fnUntraced(function*(params: Parameters) {
+const handleCall = Effect.fnUntraced(function* (params: Parameters) {
   const inside = yield* InsideJob
   if (inside !== undefined && !inside.maySchedule && params.action !== "list") {
-    return yield* Problem.fail("a scheduled job cannot change the jobs", { hint: "do the work now, or say in your answer what should be scheduled" })
+    return yield* Problem.fail("a scheduled job cannot change the jobs", {
+      hint: "do the work now, or say in your answer what should be scheduled"
+    })
   }
-  return yield* Effect.catchTag(runAction(params), ["CronRefused", "CronStoreError"], ({ message }) => Problem.fail(message))
+  return yield* Effect.catchTag(runAction(params), ["CronRefused", "CronStoreError"], ({ message }) =>
+    Problem.fail(message)
+  )
 }, Problem.mapToFailure)
 
 const toolkit = Toolkit.make(tool)
 
-const handlers = toolkit.toLayer(Effect.map(CronJobs, (jobs) => ({
-  cronjob: (params) => Effect.provideService(handleCall(params), CronJobs, jobs)
-})))
+const handlers = toolkit.toLayer(
+  Effect.map(CronJobs, (jobs) => ({ cronjob: (params) => Effect.provideService(handleCall(params), CronJobs, jobs) }))
+)
 
 /** The toolset `cronjob`. */
 export const toolset: Toolset.Toolset<never, CronJobs> = Toolset.make("cronjob", toolkit, handlers)

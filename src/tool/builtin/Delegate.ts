@@ -1,5 +1,6 @@
 /**
- * The tool `delegate_task`: gives work to child agents and waits for their summaries, or has one work in the background.
+ * The tool `delegate_task`: gives work to child agents and waits for their summaries, or has one work in the
+ * background.
  *
  * **Example** (An agent that may hand work on)
  *
@@ -35,18 +36,24 @@ import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 
 const fields = {
-  goal: Schema.optionalKey(Schema.String.annotate({
-    description: "What the child shall achieve, complete in itself: the child knows nothing of this conversation."
-  })),
-  context: Schema.optionalKey(Schema.String.annotate({
-    description: "Facts that the child needs: paths, constraints, what was found so far."
-  })),
-  toolsets: Schema.optionalKey(Schema.Array(Schema.String).annotate({
-    description: "Toolsets of the child, out of your own (for example terminal, file). Default: all of yours."
-  })),
-  role: Schema.optionalKey(Delegator.Role.annotate({
-    description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
-  }))
+  goal: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "What the child shall achieve, complete in itself: the child knows nothing of this conversation."
+    })
+  ),
+  context: Schema.optionalKey(
+    Schema.String.annotate({ description: "Facts that the child needs: paths, constraints, what was found so far." })
+  ),
+  toolsets: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({
+      description: "Toolsets of the child, out of your own (for example terminal, file). Default: all of yours."
+    })
+  ),
+  role: Schema.optionalKey(
+    Delegator.Role.annotate({
+      description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
+    })
+  )
 }
 
 const TaskParameter = Schema.Struct(fields)
@@ -57,13 +64,17 @@ export const Parameters = Schema.Struct({
   ...fields,
   tasks: Schema.optionalKey(
     Schema.Union([Schema.Array(TaskParameter), Schema.String]).annotate({
-      description: "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
+      description:
+        "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
     })
   ),
-  background: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "Do not wait for the child: its report comes as a message later. For one goal, not for tasks. Where no " +
-      "message can come later (a single query, a child) it is waited for."
-  }))
+  background: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "Do not wait for the child: its report comes as a message later. For one goal, not for tasks. Where no " +
+        "message can come later (a single query, a child) it is waited for."
+    })
+  )
 })
 
 /** Result for the model of children that it waited for. */
@@ -79,9 +90,9 @@ export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Sc
 const description = [
   "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its summary.",
   "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with tasks, for " +
-  "several independent pieces of work at once. Do not use it for a single tool call that you can make yourself.",
+    "several independent pieces of work at once. Do not use it for a single tool call that you can make yourself.",
   "Say everything that the child must know in goal and context. status and exit_reason of each result say whether its work " +
-  "is whole: partial work is never called completed."
+    "is whole: partial work is never called completed."
 ].join("\n\n")
 
 /** The tool `delegate_task`. */
@@ -92,7 +103,10 @@ export const tool = Tool.make("delegate_task", {
   failure: Refusal,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, false)
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, false)
   .annotate(Timeout, Duration.infinity)
 
 const makeRefusal = (error: string) => ({ success: false as const, error })
@@ -110,9 +124,11 @@ const readTasks = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter>
 }
 
 const toTask = (task: TaskParameter): Delegator.Task | undefined =>
-  task.goal === undefined || task.goal.trim() === "" ? undefined : { ...task, goal: task.goal, role: task.role ?? "leaf" }
+  task.goal === undefined || task.goal.trim() === ""
+    ? undefined
+    : { ...task, goal: task.goal, role: task.role ?? "leaf" }
 
-const delegateTasks = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
+const delegateTasks = Effect.fnUntraced(function* (params: typeof Parameters.Type) {
   const asked = readTasks(params)
   if (typeof asked === "string") return yield* Effect.fail(makeRefusal(asked))
   const tasks = asked.map(toTask)
@@ -135,11 +151,19 @@ const delegateTasks = Effect.fnUntraced(function*(params: typeof Parameters.Type
   return {
     results,
     total_duration_seconds: ((yield* Clock.currentTimeMillis) - started) / 1000,
-    ...(stale.size === 0 ? {} : { note: `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know of them.` })
+    ...(stale.size === 0
+      ? {}
+      : {
+          note: `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know of them.`
+        })
   }
 })
 
 const toolkit = Toolkit.make(tool)
 
 /** The toolset `delegation`. */
-export const toolset: Toolset.Toolset = Toolset.make("delegation", toolkit, toolkit.toLayer({ delegate_task: delegateTasks }))
+export const toolset: Toolset.Toolset = Toolset.make(
+  "delegation",
+  toolkit,
+  toolkit.toLayer({ delegate_task: delegateTasks })
+)

@@ -1,17 +1,19 @@
 /**
- * The toolset `code_execution`: a script in a process of its own that calls tools, so that many small steps cost one call.
+ * The toolset `code_execution`: a script in a process of its own that calls tools, so that many small steps cost one
+ * call.
  *
  * **Details**
  *
- * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function; the calls
- * take the way of every other call of the run. It can call neither itself nor `delegate_task` nor tools of MCP servers. Its
- * environment has no credentials, and what it started ends with it. Output is kept up to {@link stdoutBytes} and
- * {@link stderrBytes}.
+ * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function; the
+ * calls take the way of every other call of the run. It can call neither itself nor `delegate_task` nor tools of MCP
+ * servers. Its environment has no credentials, and what it started ends with it. Output is kept up to
+ * {@link stdoutBytes} and {@link stderrBytes}.
  *
  * **Gotchas**
  *
- * The process is no sandbox of its own: what commands may do here, the script may do. Without a wall it is approved like a destructive
- * call; a script that failed at one is asked about, and runs again outside of it, whole. The calls that it makes are judged again, each by itself.
+ * The process is no sandbox of its own: what commands may do here, the script may do. Without a wall it is approved
+ * like a destructive call; a script that failed at one is asked about, and runs again outside of it, whole. The calls
+ * that it makes are judged again, each by itself.
  *
  * **Example** (An agent that writes scripts)
  *
@@ -65,9 +67,10 @@ const Language = Schema.Literals(["javascript", "typescript", "python"])
 
 /** The toolset `code_execution`. */
 export const tool = Tool.make("execute_code", {
-  description: "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
+  description:
+    "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
     `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, each with the ` +
-    "arguments of the tool: `read_file({ path: \"a.txt\" })`, in Python also `read_file(path=\"a.txt\")`. They return what " +
+    'arguments of the tool: `read_file({ path: "a.txt" })`, in Python also `read_file(path="a.txt")`. They return what ' +
     "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
   parameters: Schema.Struct({
     code: Schema.String.annotate({ description: "The whole script" }),
@@ -86,9 +89,14 @@ export const tool = Tool.make("execute_code", {
   failure: Problem.Failure,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(Timeout, Duration.infinity)
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(Timeout, Duration.infinity)
 
-const files: Readonly<Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>> = {
+const files: Readonly<
+  Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>
+> = {
   javascript: { script: "script.mjs", prelude: "prelude.mjs", start: ScriptBridge.javascript },
   typescript: { script: "script.mts", prelude: "prelude.mjs", start: ScriptBridge.javascript },
   python: { script: "script.py", prelude: "prelude.py", start: ScriptBridge.python }
@@ -98,7 +106,9 @@ const files: Readonly<Record<typeof Language.Type, { readonly script: string; re
 const renderKeptOutput = (buffer: OutputText.OutputBuffer): string => {
   const { head, omitted, tail } = buffer.kept()
   const decodeText = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
-  return omitted === 0 ? decodeText(head) + decodeText(tail) : `${decodeText(head)}\n[… ${omitted} bytes left out …]\n${decodeText(tail)}`
+  return omitted === 0
+    ? decodeText(head) + decodeText(tail)
+    : `${decodeText(head)}\n[… ${omitted} bytes left out …]\n${decodeText(tail)}`
 }
 
 const makeBuffers = () => ({
@@ -107,10 +117,14 @@ const makeBuffers = () => ({
 })
 
 /** Tells of the files that a script changes. */
-const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) => Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
+const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
 
 /** Runs a script to its end. */
-const runScript = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
+const runScript = Effect.fnUntraced(function* (
+  { code, language = "python" }: typeof tool.parametersSchema.Type,
+  node: string
+) {
   if (code.trim() === "") return yield* Problem.fail("the code is empty")
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
@@ -124,27 +138,43 @@ const runScript = Effect.fnUntraced(function*({ code, language = "python" }: typ
   const [preludePath, scriptPath] = [path.join(directory, prelude), path.join(directory, script)]
   yield* fs.writeFileString(preludePath, start)
   yield* fs.writeFileString(scriptPath, code)
-  const [command, args] = language === "python"
-    ? ["python3", [preludePath, scriptPath]] as const
-    : [node, ["--import", preludePath, scriptPath]] as const
+  const [command, args] =
+    language === "python"
+      ? (["python3", [preludePath, scriptPath]] as const)
+      : ([node, ["--import", preludePath, scriptPath]] as const)
 
   const mark = yield* Ids.makeHex(12)
-  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inheritEnvironment(settings.environment, mark)
+  const {
+    NODE_OPTIONS: _,
+    PYTHONSTARTUP: __,
+    ...environment
+  } = yield* StartedProcess.inheritEnvironment(settings.environment, mark)
   const started = yield* Clock.currentTimeMillis
-  const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
-    cwd: settings.mode === "strict" ? directory : cwd,
-    env: { ...environment, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" },
-    stdin: "ignore",
-    detached: true,
-    killSignal: "SIGKILL",
-    forceKillAfter: StartedProcess.forceKillAfter,
-    additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
-  })).pipe(Effect.mapError((error) =>
-    error.reason._tag === "NotFound"
-      ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: `write the script in ${language === "python" ? "JavaScript" : "Python"}` } })
-      : error
-  ))
-  yield* Effect.addFinalizer(() => Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark)))
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(command, args, {
+        cwd: settings.mode === "strict" ? directory : cwd,
+        env: { ...environment, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" },
+        stdin: "ignore",
+        detached: true,
+        killSignal: "SIGKILL",
+        forceKillAfter: StartedProcess.forceKillAfter,
+        additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
+      })
+    )
+    .pipe(
+      Effect.mapError((error) =>
+        error.reason._tag === "NotFound"
+          ? new Problem.Problem({
+              message: `${command} is not installed`,
+              details: { hint: `write the script in ${language === "python" ? "JavaScript" : "Python"}` }
+            })
+          : error
+      )
+    )
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark))
+  )
 
   const { stderr, stdout } = makeBuffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
@@ -168,7 +198,8 @@ const runScript = Effect.fnUntraced(function*({ code, language = "python" }: typ
   const duration = (yield* Clock.currentTimeMillis) - started
   const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
   const output = renderKeptOutput(stdout)
-  if (exit === "timeout") return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
+  if (exit === "timeout")
+    return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
   if (exit === "interrupted") return { ...common, status: exit, output, error: "the user stopped the script" }
   if (exit === 0) return { ...common, status: "success" as const, output }
   const said = renderKeptOutput(stderr).trim()
@@ -184,29 +215,39 @@ const toolkit = Toolkit.make(tool)
 
 type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
-const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const environment = yield* CommandEnvironment
-  const services = yield* Effect.context<Needs>()
-  const { outside } = environment
-  const around = outside === undefined ? services : services.pipe(
-    Context.add(ChildProcessSpawner, outside.spawner),
-    Context.add(FileSystem.FileSystem, outside.files)
-  )
-  const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
-    const ended = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(services))
-    const result = { ...ended, ...yield* settlePlanted(environment) }
-    if (result.status !== "error") return result
-    const stopped = yield* handleWallStop(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
-      Effect.provideContext(services)
-    )
-    if (stopped === undefined) return result
-    const { reason, refusal } = stopped
-    if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
-    const again = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(around))
-    return { ...again, sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.` }
-  }, Problem.mapToFailure)
-  return { execute_code: execute }
-}))
+const handlers = toolkit.toLayer(
+  Effect.gen(function* () {
+    const environment = yield* CommandEnvironment
+    const services = yield* Effect.context<Needs>()
+    const { outside } = environment
+    const around =
+      outside === undefined
+        ? services
+        : services.pipe(
+            Context.add(ChildProcessSpawner, outside.spawner),
+            Context.add(FileSystem.FileSystem, outside.files)
+          )
+    const execute = Effect.fnUntraced(function* (params: typeof tool.parametersSchema.Type) {
+      const ended = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(services))
+      const result = { ...ended, ...(yield* settlePlanted(environment)) }
+      if (result.status !== "error") return result
+      const stopped = yield* handleWallStop(
+        environment,
+        `${result.error}\n${result.output}`,
+        (yield* HostRequests)?.refused ?? []
+      ).pipe(Effect.provideContext(services))
+      if (stopped === undefined) return result
+      const { reason, refusal } = stopped
+      if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+      const again = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(around))
+      return {
+        ...again,
+        sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.`
+      }
+    }, Problem.mapToFailure)
+    return { execute_code: execute }
+  })
+)
 
 const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)
 

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * It works on the files of the runtime's environment inside the rules of `file/Fence.ts`. {@link FileState} is shared with the
- * runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules speak of.
+ * It works on the files of the runtime's environment inside the rules of `file/Fence.ts`. {@link FileState} is shared
+ * with the runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules
+ * speak of.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -24,7 +25,8 @@ import * as ReadFile from "./ReadFile.ts"
 import * as SearchFiles from "./SearchFiles.ts"
 import * as WriteFile from "./WriteFile.ts"
 
-// Long results that the runtime keeps on this machine, read there whichever machine the tools work on and whatever a sandbox hides.
+// Long results that the runtime keeps on this machine, read there whichever machine the tools work on and whatever a
+// sandbox hides.
 //
 // Source: `hermes-llm.md` §19.9.
 
@@ -34,45 +36,61 @@ const hasPath = ({ directories }: StoredTexts, path: string): boolean =>
 /** The file system that has a path: the runtime's own for a kept result. */
 const findOwner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
   Effect.flatMap(ResultKeeper, ({ kept = Effect.undefined }) =>
-    Effect.map(kept, (found) => found !== undefined && hasPath(found, path) ? found.files : inside))
+    Effect.map(kept, (found) => (found !== undefined && hasPath(found, path) ? found.files : inside))
+  )
 
 /** A file system whose kept results can be read; nothing is written there. */
 const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
-  const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) => Effect.flatMap(findOwner(inside, path), read)
+  const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) =>
+    Effect.flatMap(findOwner(inside, path), read)
   return {
     ...inside,
     access: (path, options) => readFromOwner(path, (files) => files.access(path, options)),
     exists: (path) => readFromOwner(path, (files) => files.exists(path)),
     lstat: (path) => readFromOwner(path, (files) => files.lstat(path)),
-    open: (path, options) => options?.flag === undefined || options.flag === "r" ? Effect.flatMap(findOwner(inside, path), (files) => files.open(path, options)) : inside.open(path, options),
+    open: (path, options) =>
+      options?.flag === undefined || options.flag === "r"
+        ? Effect.flatMap(findOwner(inside, path), (files) => files.open(path, options))
+        : inside.open(path, options),
     readDirectory: (path, options) => readFromOwner(path, (files) => files.readDirectory(path, options)),
     readDirectoryEntries: (path) => readFromOwner(path, (files) => files.readDirectoryEntries(path)),
     readFile: (path) => readFromOwner(path, (files) => files.readFile(path)),
     readFileString: (path, encoding) => readFromOwner(path, (files) => files.readFileString(path, encoding)),
     realPath: (path) => readFromOwner(path, (files) => files.realPath(path)),
     stat: (path) => readFromOwner(path, (files) => files.stat(path)),
-    stream: (path, options) => Stream.unwrap(Effect.map(findOwner(inside, path), (files) => files.stream(path, options)))
+    stream: (path, options) =>
+      Stream.unwrap(Effect.map(findOwner(inside, path), (files) => files.stream(path, options)))
   }
 }
 
 /** A toolset that reads kept results beside the files that it is bound over. */
 const includeKeptResults = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, FileSystem.FileSystem | R> => ({
   ...toolset,
-  bind: FileSystem.FileSystem.use((files) => Effect.provideService(toolset.bind, FileSystem.FileSystem, overlayKeptResults(files)))
+  bind: FileSystem.FileSystem.use((files) =>
+    Effect.provideService(toolset.bind, FileSystem.FileSystem, overlayKeptResults(files))
+  )
 })
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
-const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places | FileState> = guardFiles(Toolset.make(
-  "file",
-  toolkit,
-  toolkit.toLayer(Effect.all({
-    read_file: ReadFile.make,
-    write_file: WriteFile.make,
-    patch: Patch.make,
-    search_files: SearchFiles.make
-  })).pipe(Layer.provide(Targets.layer))
-))
+const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places | FileState> =
+  guardFiles(
+    Toolset.make(
+      "file",
+      toolkit,
+      toolkit
+        .toLayer(
+          Effect.all({
+            read_file: ReadFile.make,
+            write_file: WriteFile.make,
+            patch: Patch.make,
+            search_files: SearchFiles.make
+          })
+        )
+        .pipe(Layer.provide(Targets.layer))
+    )
+  )
 
 /** The toolset `file`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> = Toolset.inEnvironment(includeKeptResults(guarded))
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> =
+  Toolset.inEnvironment(includeKeptResults(guarded))

@@ -4,13 +4,13 @@
  * **Details**
  *
  * Mode `replace` puts one text in the place of another (`patch/Replace.ts`), mode `patch` applies a V4A patch
- * (`patch/V4A.ts`, `patch/Plan.ts`). Both first work out what every file becomes and then put all of it in place or none
- * (`patch/Change.ts`). Line ends and the byte order mark of a file are kept.
+ * (`patch/V4A.ts`, `patch/Plan.ts`). Both first work out what every file becomes and then put all of it in place or
+ * none (`patch/Change.ts`). Line ends and the byte order mark of a file are kept.
  *
  * **Gotchas**
  *
- * A replacement that changes nothing is a failure with `no_change`: a model that is told of success goes on as if it had
- * changed something. Annotated as not destructive, see `WriteFile.ts`.
+ * A replacement that changes nothing is a failure with `no_change`: a model that is told of success goes on as if it
+ * had changed something. Annotated as not destructive, see `WriteFile.ts`.
  *
  * Source: `hermes-product.md` §2.3, cases 34 and 35.
  */
@@ -36,9 +36,10 @@ import * as V4A from "./patch/V4A.ts"
 
 /** `patch`. */
 export const tool = Tool.make("patch", {
-  description: "Change a part of a file. Mode \"replace\" (default): put new_string in the place of old_string in the " +
+  description:
+    'Change a part of a file. Mode "replace" (default): put new_string in the place of old_string in the ' +
     "file at path. Copy old_string from read_file without the line numbers, with enough lines around the change that " +
-    "it stands only once; small differences in blanks, quotes and escapes are tolerated. Mode \"patch\": change, add, " +
+    'it stands only once; small differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, ' +
     "delete or move several files at once with a V4A patch:\n" +
     "*** Begin Patch\n*** Update File: src/a.ts\n@@ optional line above the change\n context line\n-old line\n" +
     "+new line\n context line\n*** Add File: src/b.ts\n+its lines\n*** Delete File: src/c.ts\n" +
@@ -46,12 +47,12 @@ export const tool = Tool.make("patch", {
     "Either everything is changed or, on an error, nothing. Returns a unified diff.",
   parameters: Schema.Struct({
     mode: Schema.optionalKey(
-      Schema.Literals(["replace", "patch"]).annotate({ description: "\"replace\" (default) or \"patch\"" })
+      Schema.Literals(["replace", "patch"]).annotate({ description: '"replace" (default) or "patch"' })
     ),
     path: Schema.optionalKey(Schema.String.annotate({ description: "replace: file to change" })),
     old_string: Schema.optionalKey(Schema.String.annotate({ description: "replace: text that stands there now" })),
     new_string: Schema.optionalKey(
-      Schema.String.annotate({ description: "replace: text that takes its place; \"\" removes it" })
+      Schema.String.annotate({ description: 'replace: text that takes its place; "" removes it' })
     ),
     replace_all: Schema.optionalKey(
       Schema.Boolean.annotate({ description: "replace: change every occurrence (default false: there must be one)" })
@@ -103,16 +104,16 @@ const failReplacement = (given: string, refused: Replace.ReplacementRefusal): Ef
         hint: refused.applied
           ? "new_string stands there already: the change may have been made before."
           : refused.closest === undefined
-          ? "Read the file with read_file and copy old_string from it."
-          : `Line ${refused.closest} is the most similar to its first line: read the file around it with read_file and ` +
-            "copy old_string from there."
+            ? "Read the file with read_file and copy old_string from it."
+            : `Line ${refused.closest} is the most similar to its first line: read the file around it with read_file and ` +
+              "copy old_string from there."
       })
   }
 }
 
-const planReplaceEdit = Effect.fnUntraced(function*({ path, old_string, new_string, replace_all = false }: Params) {
+const planReplaceEdit = Effect.fnUntraced(function* ({ path, old_string, new_string, replace_all = false }: Params) {
   if (path === undefined || old_string === undefined || new_string === undefined) {
-    return yield* Problem.fail("mode \"replace\" needs path, old_string and new_string")
+    return yield* Problem.fail('mode "replace" needs path, old_string and new_string')
   }
   const target = yield* Effect.flatMap(Targets, (targets) => targets.resolve(path, "edit"))
   const found = yield* Change.findFile(target)
@@ -133,8 +134,8 @@ const planReplaceEdit = Effect.fnUntraced(function*({ path, old_string, new_stri
   } satisfies Edit
 })
 
-const planPatchEdit = Effect.fnUntraced(function*({ patch }: Params) {
-  if (patch === undefined) return yield* Problem.fail("mode \"patch\" needs patch: a V4A patch text")
+const planPatchEdit = Effect.fnUntraced(function* ({ patch }: Params) {
+  if (patch === undefined) return yield* Problem.fail('mode "patch" needs patch: a V4A patch text')
   const operations = V4A.parse(patch)
   if (Result.isFailure(operations)) return yield* Problem.fail(operations.failure)
   const changes = yield* Plan.planChanges(operations.success)
@@ -143,10 +144,10 @@ const planPatchEdit = Effect.fnUntraced(function*({ patch }: Params) {
 })
 
 const toContent = (bytes: Uint8Array | undefined): Content =>
-  bytes === undefined ? undefined : Text.decode(bytes)?.text ?? null
+  bytes === undefined ? undefined : (Text.decode(bytes)?.text ?? null)
 
 /** Describes the changed files for the answer. */
-const describeChanges = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>) {
+const describeChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<Change.Change>) {
   const diffs: Array<string> = []
   const files: Record<"files_modified" | "files_created" | "files_deleted", Array<string>> = {
     files_modified: [],
@@ -154,7 +155,13 @@ const describeChanges = Effect.fnUntraced(function*(changes: ReadonlyArray<Chang
     files_deleted: []
   }
   const lint: Record<string, Change.Lint> = {}
-  for (const { after, found: { bytes, target: { given } } } of changes) {
+  for (const {
+    after,
+    found: {
+      bytes,
+      target: { given }
+    }
+  } of changes) {
     const text = toContent(after)
     diffs.push(makeUnifiedDiff(given, toContent(bytes), text))
     files[after === undefined ? "files_deleted" : bytes === undefined ? "files_created" : "files_modified"].push(given)
@@ -176,27 +183,33 @@ const renderUrgentHint = (times: number): string =>
   "that stands only once, or replace the whole file with write_file."
 
 /** The handler, over the services of the toolset. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Targets>()
   const state = yield* FileState
 
-  const applyChanges = Effect.fnUntraced(function*(params: Params) {
+  const applyChanges = Effect.fnUntraced(function* (params: Params) {
     const { sessionId } = yield* ToolContext
     const { changes, notes } = yield* (params.mode ?? (params.patch === undefined ? "replace" : "patch")) === "patch"
       ? planPatchEdit(params)
       : planReplaceEdit(params)
     const stale: Array<string> = []
-    for (const { found: { stamp, target } } of changes) {
-      if (stamp !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, stamp))) stale.push(target.given)
+    for (const {
+      found: { stamp, target }
+    } of changes) {
+      if (stamp !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, stamp)))
+        stale.push(target.given)
     }
     for (const { change, stamp } of yield* Change.commit(changes)) {
       yield* state.wrote(sessionId, change.found.target.real, stamp, (yield* ConversationHistory) !== undefined)
     }
-    yield* ChangeRecording.report(changes.map(({ after, found: { bytes, mode: before, target }, mode }) => ({
-      path: target.real,
-      before: ChangeRecording.toFileState(bytes, before),
-      after: ChangeRecording.toFileState(after, mode)
-    })), "tool")
+    yield* ChangeRecording.report(
+      changes.map(({ after, found: { bytes, mode: before, target }, mode }) => ({
+        path: target.real,
+        before: ChangeRecording.toFileState(bytes, before),
+        after: ChangeRecording.toFileState(after, mode)
+      })),
+      "tool"
+    )
     return {
       success: true as const,
       ...(yield* describeChanges(changes)),
@@ -208,14 +221,14 @@ export const make = Effect.gen(function*() {
   })
 
   /** Answers a failure: the more of them in a row, the more clearly it says to stop guessing. */
-  const failEdit = Effect.fnUntraced(function*(what: string, error: Problem.Problem | PlatformError) {
+  const failEdit = Effect.fnUntraced(function* (what: string, error: Problem.Problem | PlatformError) {
     const { sessionId } = yield* ToolContext
     const times = yield* state.editFailed(sessionId, what)
     return yield* times < patience ? error : Problem.addHint(error, renderUrgentHint(times))
   })
 
   return Effect.fnUntraced(
-    function*(params: Params) {
+    function* (params: Params) {
       const { sessionId } = yield* ToolContext
       const what = params.path ?? "patch"
       yield* state.otherToolRan(sessionId)

@@ -29,14 +29,18 @@ const waitOutputChars = 2000
 /** Parameters of the tool. */
 const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
-    description: "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
+    description:
+      "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
       "output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: data to its " +
       "stdin as it is. submit: data and a newline. close: end of its stdin."
   }),
-  session_id: Schema.optionalKey(Schema.NonEmptyString.annotate({
-    description: "Id of the process (proc_…) as terminal returned it, or a prefix that means one process only. Needed for " +
-      "every action but list."
-  })),
+  session_id: Schema.optionalKey(
+    Schema.NonEmptyString.annotate({
+      description:
+        "Id of the process (proc_…) as terminal returned it, or a prefix that means one process only. Needed for " +
+        "every action but list."
+    })
+  ),
   data: Schema.optionalKey(Schema.String.annotate({ description: "Text for write and submit." })),
   timeout: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
@@ -104,9 +108,9 @@ type Refusal = typeof Refusal.Type
 const description = [
   "Follows the background processes that terminal(background=true) started in this session.",
   "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until the process " +
-  "ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks " +
-  "something. Do not poll in a loop: wait, or start the process with notify_on_complete. Results of processes that have " +
-  "ended stay for a while."
+    "ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks " +
+    "something. Do not poll in a loop: wait, or start the process with notify_on_complete. Results of processes that have " +
+    "ended stay for a while."
 ].join("\n\n")
 
 /** The tool `process`. */
@@ -117,7 +121,11 @@ export const Process = Tool.make("process", {
   failure: Refusal,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(OwnApproval, true)
+  .annotate(Tool.Idempotent, false)
   .annotate(InputArguments, ["data"])
   .annotate(Timeout, Duration.infinity)
 
@@ -132,9 +140,10 @@ const describeExit = (process: BackgroundProcess) => {
 
 const measureUptime = (process: BackgroundProcess): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) =>
-    Math.max(0, Math.floor(((process.ended()?.endedAt ?? now) - process.startedAt) / 1000)))
+    Math.max(0, Math.floor(((process.ended()?.endedAt ?? now) - process.startedAt) / 1000))
+  )
 
-const summarizeProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const summarizeProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
   const ended = process.ended()
   return {
     session_id: process.id,
@@ -148,7 +157,7 @@ const summarizeProcess = Effect.fnUntraced(function*(process: BackgroundProcess)
   }
 })
 
-const pollProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const pollProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
   return {
     session_id: process.id,
     command: process.options.command,
@@ -160,7 +169,7 @@ const pollProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
   }
 })
 
-const readLog = Effect.fnUntraced(function*(process: BackgroundProcess, params: typeof Parameters.Type) {
+const readLog = Effect.fnUntraced(function* (process: BackgroundProcess, params: typeof Parameters.Type) {
   const { outputChars } = yield* TerminalSettings
   const limit = params.limit ?? defaultLines
   const { first, lines } = process.lines(yield* RedactSecrets)
@@ -183,7 +192,7 @@ const readLog = Effect.fnUntraced(function*(process: BackgroundProcess, params: 
   }
 })
 
-const waitForEnd = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: number | undefined) {
+const waitForEnd = Effect.fnUntraced(function* (process: BackgroundProcess, timeout: number | undefined) {
   const settings = yield* TerminalSettings
   const stopRequested = yield* StopRequested
   const asked = timeout ?? settings.timeoutSeconds
@@ -204,49 +213,61 @@ const waitForEnd = Effect.fnUntraced(function*(process: BackgroundProcess, timeo
   }
 })
 
-const killProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const killProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
   const before = process.ended()
   if (before !== undefined) {
     return { session_id: process.id, status: "already_exited" as const, exit_code: before.exit.code }
   }
   yield* process.kill
-  return { session_id: process.id, status: readStatus(process), ...describeExit(process), output: process.tail(previewChars, yield* RedactSecrets).trimEnd() }
+  return {
+    session_id: process.id,
+    status: readStatus(process),
+    ...describeExit(process),
+    output: process.tail(previewChars, yield* RedactSecrets).trimEnd()
+  }
 })
 
 /** Characters at the end of an output in which the message of the wall is looked for. */
 const explainedChars = 8000
 
 /** The tool's handler. */
-export const handler = Effect.gen(function*() {
+export const handler = Effect.gen(function* () {
   const registry = yield* ProcessRegistry
   const environment = yield* CommandEnvironment
   const path = yield* Path.Path
   const notes = new WeakMap<BackgroundProcess, string>()
 
   /** A process that failed at the wall is asked about once; where the user lets it, it is started again outside. */
-  const handleStopAtWall = Effect.fnUntraced(function*(process: BackgroundProcess) {
+  const handleStopAtWall = Effect.fnUntraced(function* (process: BackgroundProcess) {
     const ended = process.ended()
     if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
     const known = notes.get(process)
     if (known !== undefined) return { sandbox_note: known }
     const { command, cwd } = process.options
     const origin = { tool: "terminal", args: { command, workdir: cwd } }
-    const stopped = yield* handleWallStop(environment, process.tail(explainedChars, false), process.refused, { command, cwd }, origin).pipe(
-      Effect.provideService(Path.Path, path)
-    )
+    const stopped = yield* handleWallStop(
+      environment,
+      process.tail(explainedChars, false),
+      process.refused,
+      { command, cwd },
+      origin
+    ).pipe(Effect.provideService(Path.Path, path))
     if (stopped === undefined) return {}
     const start = stopped.refusal === undefined ? registry.startOutside : undefined
-    const note = start === undefined ? `${stopped.reason}. ${stopped.refusal}` : yield* Effect.match(start(process.options), {
-      onFailure: ({ message }) => `${stopped.reason}: the command was approved to run again outside of it, and was not started: ${message}`,
-      onSuccess: ({ id }) => `${stopped.reason}: the command was approved to run again outside of it, and runs now as ${id}.`
-    })
+    const note =
+      start === undefined
+        ? `${stopped.reason}. ${stopped.refusal}`
+        : yield* Effect.match(start(process.options), {
+            onFailure: ({ message }) =>
+              `${stopped.reason}: the command was approved to run again outside of it, and was not started: ${message}`,
+            onSuccess: ({ id }) =>
+              `${stopped.reason}: the command was approved to run again outside of it, and runs now as ${id}.`
+          })
     notes.set(process, note)
     return { sandbox_note: note }
   })
 
-  return Effect.fnUntraced(function*(
-    params: typeof Parameters.Type
-  ): Effect.fn.Return<Result, Refusal, ToolContext> {
+  return Effect.fnUntraced(function* (params: typeof Parameters.Type): Effect.fn.Return<Result, Refusal, ToolContext> {
     const { action, data, session_id } = params
     const { sessionId } = yield* ToolContext
     if (action === "list") {
@@ -258,9 +279,9 @@ export const handler = Effect.gen(function*() {
         error: `action "${action}" needs session_id: see process(action="list")`
       })
     }
-    const process = yield* registry.find(session_id, sessionId).pipe(
-      Effect.mapError((error): Refusal => ({ session_id, status: "not_found", error: error.message }))
-    )
+    const process = yield* registry
+      .find(session_id, sessionId)
+      .pipe(Effect.mapError((error): Refusal => ({ session_id, status: "not_found", error: error.message })))
     const toRefusal = (error: { readonly message: string }): Refusal => ({
       session_id: process.id,
       status: "error",
@@ -268,11 +289,23 @@ export const handler = Effect.gen(function*() {
     })
     switch (action) {
       case "poll":
-        return { ...yield* pollProcess(process), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
+        return {
+          ...(yield* pollProcess(process)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
       case "log":
-        return { ...yield* readLog(process, params), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
+        return {
+          ...(yield* readLog(process, params)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
       case "wait":
-        return { ...yield* waitForEnd(process, params.timeout), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
+        return {
+          ...(yield* waitForEnd(process, params.timeout)),
+          ...(yield* settlePlanted(environment)),
+          ...(yield* handleStopAtWall(process))
+        }
       case "kill":
         return yield* killProcess(process)
       case "close":
@@ -281,9 +314,9 @@ export const handler = Effect.gen(function*() {
       case "write":
       case "submit": {
         if (data === undefined && action === "write") {
-          return yield* Effect.fail(toRefusal({ message: "action \"write\" needs data: the text to write" }))
+          return yield* Effect.fail(toRefusal({ message: 'action "write" needs data: the text to write' }))
         }
-        const text = action === "submit" ? `${data ?? ""}\n` : data ?? ""
+        const text = action === "submit" ? `${data ?? ""}\n` : (data ?? "")
         yield* Effect.mapError(process.write(text), toRefusal)
         return { session_id: process.id, status: "ok", bytes_written: new TextEncoder().encode(text).length }
       }

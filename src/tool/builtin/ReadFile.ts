@@ -4,12 +4,12 @@
  * **Details**
  *
  * The file is streamed, so that a window of a huge file costs no more memory than of a small one. A window that the
- * conversation holds already, and that did not change, is answered with a stub instead of the same text; after two stubs
- * with an error. The same request three times in a row warns, the fourth is refused: see {@link FileState}. Whoever reads for
- * somebody else than the conversation (a script, a plugin, another program) always gets the text.
+ * conversation holds already, and that did not change, is answered with a stub instead of the same text; after two
+ * stubs with an error. The same request three times in a row warns, the fourth is refused: see {@link FileState}.
+ * Whoever reads for somebody else than the conversation (a script, a plugin, another program) always gets the text.
  *
- * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office documents,
- * OpenDocument and PDF are refused as binary.
+ * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office
+ * documents, OpenDocument and PDF are refused as binary.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -57,7 +57,8 @@ const Unchanged = Schema.Struct({
 
 /** `read_file`. */
 export const tool = Tool.make("read_file", {
-  description: "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
+  description:
+    "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
     "the file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of cat, " +
     "head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with offset and limit. " +
     "Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; " +
@@ -86,16 +87,18 @@ export const tool = Tool.make("read_file", {
   .annotate(PathArguments, ["path"])
 
 /** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
-const readWindow = Effect.fnUntraced(function*(target: Target, options: FileContent.WindowOptions) {
+const readWindow = Effect.fnUntraced(function* (target: Target, options: FileContent.WindowOptions) {
   const reader = FileContent.makeLineReader(options)
   const name = target.path.toLowerCase()
   const text = name.endsWith(".ipynb")
     ? Option.getOrUndefined(
-      DocumentText.renderNotebook(new TextDecoder().decode(yield* FileContent.readWhole(target.real, target.given, maxDocument)))
-    )
+        DocumentText.renderNotebook(
+          new TextDecoder().decode(yield* FileContent.readWhole(target.real, target.given, maxDocument))
+        )
+      )
     : DocumentText.isDocument(name)
-    ? yield* DocumentText.extract(name, yield* FileContent.readWhole(target.real, target.given, maxDocument))
-    : undefined
+      ? yield* DocumentText.extract(name, yield* FileContent.readWhole(target.real, target.given, maxDocument))
+      : undefined
   if (text !== undefined) {
     reader.push(new TextEncoder().encode(text))
     return reader.end()
@@ -113,11 +116,12 @@ const readWindow = Effect.fnUntraced(function*(target: Target, options: FileCont
 
 const refuseKind = ({ given }: Target, kind: string) =>
   Problem.fail(`${given} is ${kind} and cannot be read as text`, {
-    hint: kind === "an image"
-      ? "Use vision_analyze to look at an image."
-      : kind === "a private key"
-      ? "Credentials are not read."
-      : "Use a command line tool that understands it, in the terminal."
+    hint:
+      kind === "an image"
+        ? "Use vision_analyze to look at an image."
+        : kind === "a private key"
+          ? "Credentials are not read."
+          : "Use a command line tool that understands it, in the terminal."
   })
 
 const removeExtension = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
@@ -126,36 +130,46 @@ const removeExtension = (name: string): string => name.replace(/(?<!^)\.[^.]*$/,
 const computeFileLikeness = (wanted: string, name: string): number => {
   if (wanted === name) return 1
   if (removeExtension(wanted) === removeExtension(name)) return 0.95
-  const contained = wanted.length >= 3 && (name.includes(wanted) || wanted.includes(name) && name.length >= 3)
+  const contained = wanted.length >= 3 && (name.includes(wanted) || (wanted.includes(name) && name.length >= 3))
   return Math.max(similarity(wanted, name), contained ? 0.7 : 0)
 }
 
 /** The error for a file that is not there, with the names in its directory that it may have meant. */
-const failMissingFile = Effect.fnUntraced(function*({ given, path }: Target) {
+const failMissingFile = Effect.fnUntraced(function* ({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const { basename, dirname } = yield* Path.Path
   const names = yield* Effect.orElseSucceed(fs.readDirectory(dirname(path)), () => undefined)
   if (names === undefined) {
     return yield* Problem.fail(`no such file: ${given} (its directory does not exist)`, {
-      hint: "Find it with search_files and target \"files\"."
+      hint: 'Find it with search_files and target "files".'
     })
   }
   const prefix = given.slice(0, given.length - basename(given).length)
-  const similar = findClosest(basename(path), names.toSorted((a, b) => a.localeCompare(b)), 5, computeFileLikeness).map((name) => prefix + name)
+  const similar = findClosest(
+    basename(path),
+    names.toSorted((a, b) => a.localeCompare(b)),
+    5,
+    computeFileLikeness
+  ).map((name) => prefix + name)
   return yield* Problem.fail(
     `no such file: ${given}`,
-    similar.length === 0 ? { hint: "Find it with search_files and target \"files\"." } : { similar_files: similar }
+    similar.length === 0 ? { hint: 'Find it with search_files and target "files".' } : { similar_files: similar }
   )
 })
 
-const renderHint = (window: FileContent.LineWindow, { offset, limit, maxLineChars }: FileContent.WindowOptions): string | undefined => {
+const renderHint = (
+  window: FileContent.LineWindow,
+  { offset, limit, maxLineChars }: FileContent.WindowOptions
+): string | undefined => {
   const last = offset + window.shown - 1
   const hints = [
     window.totalLines === 0 ? "The file is empty." : undefined,
     last < window.totalLines && window.shown > 0
       ? `Lines ${offset} to ${last} of ${window.totalLines}. Read on with offset ${last + 1} and limit ${limit}.`
       : undefined,
-    window.cut.length > 0 ? `Cut at ${maxLineChars} characters: line ${window.cut.slice(0, 10).join(", ")}.` : undefined,
+    window.cut.length > 0
+      ? `Cut at ${maxLineChars} characters: line ${window.cut.slice(0, 10).join(", ")}.`
+      : undefined,
     window.invalid ? "Bytes that are not UTF-8 are shown as \uFFFD." : undefined
   ].filter((hint) => hint !== undefined)
   return hints.length === 0 ? undefined : hints.join(" ")
@@ -163,19 +177,22 @@ const renderHint = (window: FileContent.LineWindow, { offset, limit, maxLineChar
 
 /** Warns in every answer to a request that comes the third time in a row. */
 const renderRepeatWarning = (times: number): { readonly warning?: string } =>
-  times < 3 ? {} : {
-    warning: "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
-  }
+  times < 3
+    ? {}
+    : {
+        warning:
+          "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
+      }
 
 /** The handler, over the services of the toolset. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const targets = yield* Targets
   const state = yield* FileState
 
   return Effect.fnUntraced(
-    function*(params: typeof tool.parametersSchema.Type) {
+    function* (params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
       const holds = yield* ConversationHistory
       const { chars, lineChars, lines } = yield* FileLimits
@@ -190,9 +207,10 @@ export const make = Effect.gen(function*() {
       const request = `${options.offset}:${options.limit}:${target.real}`
       const times = holds === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)
       if (times > 3) {
-        return yield* Problem.fail(`refused: the same lines of ${target.given} were asked for ${times} times in a row`, {
-          hint: "Use the text that you have, or go on with another step."
-        })
+        return yield* Problem.fail(
+          `refused: the same lines of ${target.given} were asked for ${times} times in a row`,
+          { hint: "Use the text that you have, or go on with another step." }
+        )
       }
       const info = yield* Effect.catchIf(
         fs.stat(target.real),
@@ -201,7 +219,7 @@ export const make = Effect.gen(function*() {
       )
       if (info.type === "Directory") {
         return yield* Problem.fail(`${target.given} is a directory`, {
-          hint: "List it with search_files, target \"files\" and pattern \"*\"."
+          hint: 'List it with search_files, target "files" and pattern "*".'
         })
       }
       if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
@@ -226,11 +244,13 @@ export const make = Effect.gen(function*() {
       const stamp = toStamp(info)
       if (holds !== undefined) yield* state.saw(sessionId, target.real, stamp)
       const reading = { window: request, stamp, content: Hash.string(window.content) }
-      const stubs = holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
+      const stubs =
+        holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
       if (stubs > 2) {
-        return yield* Problem.fail(`${target.given} has not changed since you read these lines, as you were told twice`, {
-          hint: "Use the text that you have, or read other lines."
-        })
+        return yield* Problem.fail(
+          `${target.given} has not changed since you read these lines, as you were told twice`,
+          { hint: "Use the text that you have, or read other lines." }
+        )
       }
       if (stubs > 0) {
         return {

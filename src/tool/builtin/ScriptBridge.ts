@@ -1,7 +1,7 @@
 /**
- * The bridge between a script and the tools of its agent: a prelude in the script's language, with a function for each tool that
- * it may call, and the agent's end, which has the calls run, counts them and writes the answers. A call is a line of JSON on
- * descriptor 3, its answer a line on descriptor 4.
+ * The bridge between a script and the tools of its agent: a prelude in the script's language, with a function for each
+ * tool that it may call, and the agent's end, which has the calls run, counts them and writes the answers. A call is a
+ * line of JSON on descriptor 3, its answer a line on descriptor 4.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,13 @@ import * as Framing from "../mcp/Framing.ts"
 
 /** The tools that a script may call. */
 export const callable: ReadonlyArray<string> = [
-  "web_search", "web_extract", "read_file", "write_file", "search_files", "patch", "terminal"
+  "web_search",
+  "web_extract",
+  "read_file",
+  "write_file",
+  "search_files",
+  "patch",
+  "terminal"
 ]
 
 const names = JSON.stringify(callable)
@@ -122,8 +128,10 @@ const parseResult = (output: unknown): unknown =>
 
 const parseRequest = (line: Framing.Line): { readonly name: string; readonly args: object } | undefined => {
   const value = line._tag === "Line" ? Option.getOrUndefined(Json.parse(line.text)) : undefined
-  return Predicate.hasProperty(value, "name") && typeof value.name === "string" && Predicate.hasProperty(value, "args") &&
-      Predicate.isObject(value.args)
+  return Predicate.hasProperty(value, "name") &&
+    typeof value.name === "string" &&
+    Predicate.hasProperty(value, "args") &&
+    Predicate.isObject(value.args)
     ? { name: value.name, args: value.args }
     : undefined
 }
@@ -131,20 +139,25 @@ const parseRequest = (line: Framing.Line): { readonly name: string; readonly arg
 /** The agent's end of a script's tool calls. */
 interface Bridge {
   /** Answers what comes in, until it ends. */
-  readonly serve: (requests: Stream.Stream<Uint8Array, PlatformError>) => Effect.Effect<void, PlatformError, ToolContext>
+  readonly serve: (
+    requests: Stream.Stream<Uint8Array, PlatformError>
+  ) => Effect.Effect<void, PlatformError, ToolContext>
   readonly answers: Stream.Stream<Uint8Array>
   /** Calls that were run. */
   readonly made: () => number
 }
 
 /** A bridge for one script. Without `run` there are no tools. */
-export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxCalls: number): Effect.fn.Return<Bridge> {
+export const make = Effect.fnUntraced(function* (
+  run: NestedRun | undefined,
+  maxCalls: number
+): Effect.fn.Return<Bridge> {
   const answers = yield* Queue.bounded<Uint8Array, Cause.Done>(maxUnread)
   const prefix = yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)
   const encoder = new TextEncoder()
   let made = 0
 
-  const answerRequest = Effect.fnUntraced(function*(line: Framing.Line): Effect.fn.Return<Answer, never, ToolContext> {
+  const answerRequest = Effect.fnUntraced(function* (line: Framing.Line): Effect.fn.Return<Answer, never, ToolContext> {
     const request = parseRequest(line)
     if (request === undefined) return { error: "this is no tool call: call the functions that the script was given" }
     const { args, name } = request
@@ -152,10 +165,16 @@ export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxC
     if (name === "terminal" && Predicate.hasProperty(args, "background") && args.background === true) {
       return { error: "a script runs commands in the foreground only" }
     }
-    if (made >= maxCalls) return { error: `the limit of ${maxCalls} tool calls is reached: print what you have and end` }
+    if (made >= maxCalls)
+      return { error: `the limit of ${maxCalls} tool calls is reached: print what you have and end` }
     if (run === undefined) return { error: "there are no tools in this run" }
     made++
-    const call = Prompt.makePart("tool-call", { id: `code_${prefix.toString(36)}_${made}`, name, params: args, providerExecuted: false })
+    const call = Prompt.makePart("tool-call", {
+      id: `code_${prefix.toString(36)}_${made}`,
+      name,
+      params: args,
+      providerExecuted: false
+    })
     const { isFailure, output } = yield* run(call)
     return isFailure ? { error: readError(output) } : { result: parseResult(output) }
   })
@@ -166,9 +185,14 @@ export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxC
     answers: Stream.fromQueue(answers),
     serve: (requests) =>
       Stream.runForEach(requests, (chunk) =>
-        Effect.forEach(frame(chunk), (line) =>
-          Effect.flatMap(answerRequest(line), (value) => Queue.offer(answers, encoder.encode(`${JSON.stringify(value)}\n`))), {
-          discard: true
-        }))
+        Effect.forEach(
+          frame(chunk),
+          (line) =>
+            Effect.flatMap(answerRequest(line), (value) =>
+              Queue.offer(answers, encoder.encode(`${JSON.stringify(value)}\n`))
+            ),
+          { discard: true }
+        )
+      )
   }
 })

@@ -41,7 +41,12 @@ interface LineMatch {
 }
 
 /** Lines of a match and around it, by number. */
-const collectLines = ({ after = [], before = [], content, line }: LineMatch): ReadonlyArray<readonly [number, string]> => [
+const collectLines = ({
+  after = [],
+  before = [],
+  content,
+  line
+}: LineMatch): ReadonlyArray<readonly [number, string]> => [
   ...before.map((text, index) => [line - before.length + index, `-${text}`] as const),
   [line, `:${content}`],
   ...after.map((text, index) => [line + index + 1, `-${text}`] as const)
@@ -74,11 +79,13 @@ export const groupByFile = (matches: ReadonlyArray<LineMatch>): string => {
   const withContext = matches.some(({ after, before }) => after !== undefined || before !== undefined)
   return Array.from(files, ([path, lines]) => {
     let last: number | undefined
-    const shown = Array.from(lines).sort(([a], [b]) => a - b).flatMap(([number, text]) => {
-      const gap = withContext && last !== undefined && number > last + 1
-      last = number
-      return [...(gap ? ["  --"] : []), `  ${number}${text.slice(0, 1)} ${text.slice(1)}`]
-    })
+    const shown = Array.from(lines)
+      .sort(([a], [b]) => a - b)
+      .flatMap(([number, text]) => {
+        const gap = withContext && last !== undefined && number > last + 1
+        last = number
+        return [...(gap ? ["  --"] : []), `  ${number}${text.slice(0, 1)} ${text.slice(1)}`]
+      })
     return [path, ...shown].join("\n")
   }).join("\n")
 }
@@ -101,15 +108,16 @@ const MatchingLine = Schema.Struct({
 
 /** `search_files`. */
 export const tool = Tool.make("search_files", {
-  description: "Search the content of files with a regular expression (target \"content\", default), or find files by " +
-    "name (target \"files\"). Use this instead of grep, rg, find and ls. Searches the working directory and below unless " +
+  description:
+    'Search the content of files with a regular expression (target "content", default), or find files by ' +
+    'name (target "files"). Use this instead of grep, rg, find and ls. Searches the working directory and below unless ' +
     "path says otherwise; leaves out what .gitignore names, node_modules, version control and binary files. Patterns " +
-    "match within single lines and are case-sensitive; begin with (?i) to ignore case. For target \"files\" the pattern " +
+    'match within single lines and are case-sensitive; begin with (?i) to ignore case. For target "files" the pattern ' +
     "is a glob such as *.ts or src/**/*.test.ts, or a part of the name; * lists everything.",
   parameters: Schema.Struct({
-    pattern: Schema.String.annotate({ description: "Regular expression, or glob for target \"files\"" }),
+    pattern: Schema.String.annotate({ description: 'Regular expression, or glob for target "files"' }),
     target: Schema.optionalKey(
-      Schema.Literals(["content", "files"]).annotate({ description: "What to search (default \"content\")" })
+      Schema.Literals(["content", "files"]).annotate({ description: 'What to search (default "content")' })
     ),
     path: Schema.optionalKey(
       Schema.String.annotate({ description: "Directory or file to search (default: the working directory)" })
@@ -164,16 +172,19 @@ interface Page {
 /** Results up to the end of the page, and one that tells that there are more. */
 const countNeededResults = ({ limit, offset }: Page): number => offset + limit + 1
 
-const takePage = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> => all.slice(offset, offset + limit)
+const takePage = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> =>
+  all.slice(offset, offset + limit)
 
 /** True when a path fits a glob: its name alone, or from the top of the search on where the glob has a slash. */
-const makeGlobTest = (glob: string): (entry: Entry) => boolean => {
+const makeGlobTest = (glob: string): ((entry: Entry) => boolean) => {
   const compiled = Glob.make(glob.replace(/^\.?\//, ""), { dot: true })
-  return glob.includes("/") ? ({ relative }) => Glob.match(compiled, relative) : ({ name }) => Glob.match(compiled, name)
+  return glob.includes("/")
+    ? ({ relative }) => Glob.match(compiled, relative)
+    : ({ name }) => Glob.match(compiled, name)
 }
 
 /** The test of a name: a glob, or a part of the name whatever its case. */
-const makeNameTest = (pattern: string): (entry: Entry) => boolean => {
+const makeNameTest = (pattern: string): ((entry: Entry) => boolean) => {
   if (/[*?[{/]/.test(pattern)) return makeGlobTest(pattern)
   const part = pattern.toLowerCase()
   return ({ name }) => name.toLowerCase().includes(part)
@@ -201,14 +212,14 @@ const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Not
 }
 
 /** The handler, over the services of the toolset. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const targets = yield* Targets
   const state = yield* FileState
 
   /** Resolves the place of the search, and names for its results that the other tools understand. */
-  const resolveScope = Effect.fnUntraced(function*(params: Params) {
+  const resolveScope = Effect.fnUntraced(function* (params: Params) {
     const { cwd } = yield* ToolContext
     const given = params.path ?? "."
     const target = yield* targets.resolve(given, "read")
@@ -223,19 +234,23 @@ export const make = Effect.gen(function*() {
     const single = info.type === "File"
     const local = path.relative(cwd, target.path)
     const base = local === ".." || local.startsWith(`..${path.sep}`) || path.isAbsolute(local) ? target.path : local
-    const formatPath = ({ relative }: Entry): string => single ? given : path.join(base, relative)
+    const formatPath = ({ relative }: Entry): string => (single ? given : path.join(base, relative))
     const isReadable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
     return { top: target.real, single, shown: formatPath, readable: isReadable, name: path.basename(target.path) }
   })
 
-  const searchByName = Effect.fnUntraced(function*(params: Params, page: Page) {
+  const searchByName = Effect.fnUntraced(function* (params: Params, page: Page) {
     const { name, shown, single, top } = yield* resolveScope(params)
-    const { all, notes } = yield* Pattern.findFiles({ top, single, wanted: makeNameTest(params.pattern) }, name, countNeededResults(page))
+    const { all, notes } = yield* Pattern.findFiles(
+      { top, single, wanted: makeNameTest(params.pattern) },
+      name,
+      countNeededResults(page)
+    )
     const more = all.length > page.offset + page.limit
     return { ...buildFrame(page, all.length, more, notes), files: takePage(all, page).map(shown) }
   })
 
-  const prepareSearch = Effect.fnUntraced(function*(params: Params) {
+  const prepareSearch = Effect.fnUntraced(function* (params: Params) {
     if (params.pattern === "") return yield* Problem.fail("the pattern is empty")
     const pattern = Pattern.compile(params.pattern)
     if (Result.isFailure(pattern)) {
@@ -250,12 +265,18 @@ export const make = Effect.gen(function*() {
     return { pattern: pattern.success, scope, name, shown, empty }
   })
 
-  const searchByLine = Effect.fnUntraced(function*(params: Params, page: Page) {
+  const searchByLine = Effect.fnUntraced(function* (params: Params, page: Page) {
     const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
     const context = Math.min(maxContext, params.context ?? 0)
     let count = 0
     let chars = 0
-    const options = { pattern, context, maxMatches: countNeededResults(page), keepLines: true, redact: yield* RedactSecrets }
+    const options = {
+      pattern,
+      context,
+      maxMatches: countNeededResults(page),
+      keepLines: true,
+      redact: yield* RedactSecrets
+    }
     const { all, notes } = yield* Pattern.searchContents(scope, name, options, ({ entry, found }) => {
       for (const hit of found.hits) if (count++ >= page.offset) chars += countCharacters(shown(entry), hit)
       return count >= countNeededResults(page) || chars > maxChars
@@ -276,7 +297,7 @@ export const make = Effect.gen(function*() {
     }
   })
 
-  const searchByFile = Effect.fnUntraced(function*(params: Params, page: Page) {
+  const searchByFile = Effect.fnUntraced(function* (params: Params, page: Page) {
     const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
     const counting = params.output_mode === "count"
     const maxMatches = counting ? Number.POSITIVE_INFINITY : 1
@@ -291,9 +312,15 @@ export const make = Effect.gen(function*() {
     const wanted = takePage(all, page)
     return counting
       ? {
-        ...buildFrame(page, all.reduce((sum, { found }) => sum + found.count, 0), more, notes, empty),
-        counts: Object.fromEntries(wanted.map(({ entry, found }) => [shown(entry), found.count]))
-      }
+          ...buildFrame(
+            page,
+            all.reduce((sum, { found }) => sum + found.count, 0),
+            more,
+            notes,
+            empty
+          ),
+          counts: Object.fromEntries(wanted.map(({ entry, found }) => [shown(entry), found.count]))
+        }
       : { ...buildFrame(page, all.length, more, notes, empty), files: wanted.map(({ entry }) => shown(entry)) }
   })
 
@@ -305,12 +332,13 @@ export const make = Effect.gen(function*() {
   }
 
   return Effect.fnUntraced(
-    function*(params: Params) {
+    function* (params: Params) {
       const { sessionId } = yield* ToolContext
       // A script may search in a loop.
-      const times = (yield* ConversationHistory) === undefined
-        ? 1
-        : yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
+      const times =
+        (yield* ConversationHistory) === undefined
+          ? 1
+          : yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
       if (times > 3) {
         return yield* Problem.fail(`refused: the same search was asked for ${times} times in a row`, {
           hint: "Use the results that you have, or search for something else."
@@ -318,10 +346,12 @@ export const make = Effect.gen(function*() {
       }
       const page = { offset: params.offset ?? 0, limit: Math.min(maxLimit, params.limit ?? defaultLimit) }
       const answer = yield* search(params, page)
-      return times < 3 ? answer : {
-        ...answer,
-        warning: "This is the third identical search in a row. The next one is refused: use these results."
-      }
+      return times < 3
+        ? answer
+        : {
+            ...answer,
+            warning: "This is the third identical search in a row. The next one is refused: use these results."
+          }
     },
     Effect.provideService(FileSystem.FileSystem, fs),
     Effect.provideService(Path.Path, path),

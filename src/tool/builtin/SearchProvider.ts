@@ -52,17 +52,21 @@ export const WebSearch = Context.Reference<SearchProvider | undefined>("hermes-e
 interface Engine {
   readonly variable: string
   readonly address: string
-  readonly ask: (query: string, limit: number, key: string) => {
-    readonly path: string
-    readonly headers: Readonly<Record<string, string>>
-    readonly body?: unknown
-  }
+  readonly ask: (
+    query: string,
+    limit: number,
+    key: string
+  ) => { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly body?: unknown }
   readonly results: (body: unknown) => Option.Option<ReadonlyArray<SearchHit>>
 }
 
 const optional = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-const stripMarkup = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^<>]+>/g, "").replaceAll(/\s+/g, " ").trim()
+const stripMarkup = (text: string | null | undefined): string =>
+  (text ?? "")
+    .replaceAll(/<[^<>]+>/g, "")
+    .replaceAll(/\s+/g, " ")
+    .trim()
 
 const titleChars = 300
 const descriptionChars = 1_000
@@ -92,8 +96,15 @@ const engines: Readonly<Record<string, Engine>> = {
       body: { query, max_results: limit }
     }),
     results: makeReader(
-      Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, content: optional })) }),
-      ({ results }) => results.map(({ content, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(content) }))
+      Schema.Struct({
+        results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, content: optional }))
+      }),
+      ({ results }) =>
+        results.map(({ content, title, url }) => ({
+          title: stripMarkup(title),
+          url,
+          description: stripMarkup(content)
+        }))
     )
   },
   exa: {
@@ -106,7 +117,8 @@ const engines: Readonly<Record<string, Engine>> = {
     }),
     results: makeReader(
       Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, text: optional })) }),
-      ({ results }) => results.map(({ text, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(text) }))
+      ({ results }) =>
+        results.map(({ text, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(text) }))
     )
   },
   brave: {
@@ -119,10 +131,17 @@ const engines: Readonly<Record<string, Engine>> = {
     results: makeReader(
       Schema.Struct({
         web: Schema.optionalKey(
-          Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, description: optional })) })
+          Schema.Struct({
+            results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, description: optional }))
+          })
         )
       }),
-      ({ web }) => (web?.results ?? []).map(({ description, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(description) }))
+      ({ web }) =>
+        (web?.results ?? []).map(({ description, title, url }) => ({
+          title: stripMarkup(title),
+          url,
+          description: stripMarkup(description)
+        }))
     )
   }
 }
@@ -138,24 +157,36 @@ const toRefusalError = (name: string, variable: string, status: number): WebErro
 
 const make = (name: string, engine: Engine, key: Redacted.Redacted, address: string): SearchProvider => ({
   name,
-  search: Effect.fnUntraced(function*(query, limit) {
-    const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
-    // The address is the user's or ours, not the model's: it may be private.
-    const urls = Urls.make(yield* Urls.Resolver, { ...Urls.strict, allowPrivate: true })
-    const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => makeBlockedError(message))
-    const transport = yield* Fetch.Transport
-    const answer = yield* transport.send({ addresses, url: new URL(path, address) }, {
-      maxBytes,
-      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
-    }).pipe(Effect.mapError((error) => makeFailedError(`${name} could not be asked: ${error.message}`, error)))
-    if (answer.status !== 200) return yield* toRefusalError(name, engine.variable, answer.status)
-    const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
-    return yield* Option.match(found, {
-      onNone: () => Effect.fail(makeFailedError(`${name} answered something that is no search result`)),
-      onSome: (results) => Effect.succeed(results.filter(isWeb).slice(0, limit).map(shortenResult))
-    })
-  }, (effect) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(makeFailedError(`${name} did not answer within ${timeout}`)) }))
+  search: Effect.fnUntraced(
+    function* (query, limit) {
+      const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
+      // The address is the user's or ours, not the model's: it may be private.
+      const urls = Urls.make(yield* Urls.Resolver, { ...Urls.strict, allowPrivate: true })
+      const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => makeBlockedError(message))
+      const transport = yield* Fetch.Transport
+      const answer = yield* transport
+        .send(
+          { addresses, url: new URL(path, address) },
+          {
+            maxBytes,
+            headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+            ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+          }
+        )
+        .pipe(Effect.mapError((error) => makeFailedError(`${name} could not be asked: ${error.message}`, error)))
+      if (answer.status !== 200) return yield* toRefusalError(name, engine.variable, answer.status)
+      const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
+      return yield* Option.match(found, {
+        onNone: () => Effect.fail(makeFailedError(`${name} answered something that is no search result`)),
+        onSome: (results) => Effect.succeed(results.filter(isWeb).slice(0, limit).map(shortenResult))
+      })
+    },
+    (effect) =>
+      Effect.timeoutOrElse(effect, {
+        duration: timeout,
+        orElse: () => Effect.fail(makeFailedError(`${name} did not answer within ${timeout}`))
+      })
+  )
 })
 
 /**

@@ -23,10 +23,10 @@ import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
 import type { Service as Call } from "../ToolContext.ts"
 
 /** The side model gave nothing. */
-export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-effect/tool/SideModelError")("SideModelError", {
-  message: Schema.String,
-  cause: Schema.optional(Schema.Defect())
-}) {}
+export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-effect/tool/SideModelError")(
+  "SideModelError",
+  { message: Schema.String, cause: Schema.optional(Schema.Defect()) }
+) {}
 
 /** A task with a model of its own in the settings. */
 export type Task = "vision" | "web_extract" | "mcp" | "session_search"
@@ -39,10 +39,13 @@ export type Ask = (
 ) => Effect.Effect<string, SideModelError>
 
 /** The port to the model that does side tasks for tools. Absent where a runtime has none. */
-export const SideModel = Context.Reference<Ask | undefined>("hermes-effect/tool/SideModel", { defaultValue: () => undefined })
+export const SideModel = Context.Reference<Ask | undefined>("hermes-effect/tool/SideModel", {
+  defaultValue: () => undefined
+})
 
 /** The port, filled by the runtime's auxiliary calls. */
-export const fromAuxiliary = <E extends { readonly message: string }>(auxiliary: Auxiliary<E>): Ask =>
+export const fromAuxiliary =
+  <E extends { readonly message: string }>(auxiliary: Auxiliary<E>): Ask =>
   (task, messages, { sessionId, taskId, turnId }) =>
     auxiliary.call(task, { messages, context: { sessionId, taskId, turnId } }).pipe(
       Effect.map(({ text }) => text),

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A model finds a skill by the index in its prompt or by `skills_list`, reads it with `skill_view`, and then the files beside it. The
- * same text is given once to a conversation that still has it. `skill_manage` makes a way of working a skill, and corrects it: each of
- * its calls needs an approval, as a write outside of the working tree does, since later sessions follow what stands there.
+ * A model finds a skill by the index in its prompt or by `skills_list`, reads it with `skill_view`, and then the files
+ * beside it. The same text is given once to a conversation that still has it. `skill_manage` makes a way of working a
+ * skill, and corrects it: each of its calls needs an approval, as a write outside of the working tree does, since later
+ * sessions follow what stands there.
  *
  * **Example** (An agent with skills)
  *
@@ -29,7 +30,8 @@
  * // => hello
  * ```
  *
- * Commands in the text of a skill (`` !`git log` ``) are run as the model reads it only where `InlineShell` says so; no by default.
+ * Commands in the text of a skill (`` !`git log` ``) are run as the model reads it only where `InlineShell` says so; no
+ * by default.
  *
  * Source: `hermes-product.md` §2.3 (skills_list, skill_view, skill_manage).
  */
@@ -54,7 +56,8 @@ const failSkillCall = (error: string) => Effect.fail({ success: false as const, 
 
 /** The tool `skills_list`. */
 export const list = Tool.make("skills_list", {
-  description: "List the skills that there are, with what each is for. Load one with skill_view before you do what it describes.",
+  description:
+    "List the skills that there are, with what each is for. Load one with skill_view before you do what it describes.",
   parameters: Schema.Struct({
     category: Schema.optionalKey(Schema.String.annotate({ description: "Only the skills of this category" }))
   }),
@@ -85,15 +88,23 @@ const Viewed = Schema.Struct({
 
 /** The tool `skill_view`. */
 export const view = Tool.make("skill_view", {
-  description: "Read a skill: its instructions, and the names of the files beside it. With file_path, read one of those files " +
+  description:
+    "Read a skill: its instructions, and the names of the files beside it. With file_path, read one of those files " +
     "(references/api.md). Follow the instructions where they fit the task. Scripts of a skill are run with terminal, from its directory.",
   parameters: Schema.Struct({
     name: Schema.String.annotate({ description: "Name of the skill; category/name where a name is ambiguous" }),
-    file_path: Schema.optionalKey(Schema.String.annotate({ description: "A file of the skill, relative to its directory" }))
+    file_path: Schema.optionalKey(
+      Schema.String.annotate({ description: "A file of the skill, relative to its directory" })
+    )
   }),
   success: Schema.Union([
     Viewed,
-    Schema.Struct({ success: Schema.Literal(true), name: Schema.String, status: Schema.Literal("unchanged"), message: Schema.String })
+    Schema.Struct({
+      success: Schema.Literal(true),
+      name: Schema.String,
+      status: Schema.Literal("unchanged"),
+      message: Schema.String
+    })
   ]),
   failure: Failure,
   failureMode: "return",
@@ -110,8 +121,12 @@ const command = /!`([^`\n]{1,1000})`/g
 
 /** Output of a command in the text of a skill, or why there is none. */
 const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
-  const result = Json.readFields(typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output)
-  const text = [result["output"], result["error"]].flatMap((one) => typeof one === "string" && one.trim() !== "" ? [one.trim()] : []).join("\n")
+  const result = Json.readFields(
+    typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output
+  )
+  const text = [result["output"], result["error"]]
+    .flatMap((one) => (typeof one === "string" && one.trim() !== "" ? [one.trim()] : []))
+    .join("\n")
   const code = result["exit_code"]
   if (isFailure) return `[not run: ${text === "" ? "the call failed" : text}]`
   return TextCut.cutMiddle(typeof code === "number" && code !== 0 ? `${text}\n[exit code ${code}]` : text, maxOutput)
@@ -121,7 +136,7 @@ const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
  * The text of a skill with the outputs of its commands in their places. They run in the skill's directory by
  * the way of a command of the model: hooks, floor, approvals. A file beside the skill has none.
  */
-const insertCommandOutputs = Effect.fnUntraced(function*({ file, skill, text }: SkillStore.View) {
+const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }: SkillStore.View) {
   const run = yield* NestedCalls
   const found = Array.from(text.matchAll(command))
   if (found.length === 0 || file !== undefined || run === undefined) return text
@@ -142,20 +157,31 @@ const insertCommandOutputs = Effect.fnUntraced(function*({ file, skill, text }: 
 
 /** The tool `skill_manage`. */
 export const manage = Tool.make("skill_manage", {
-  description: "Keep a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md with frontmatter (name, " +
+  description:
+    "Keep a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md with frontmatter (name, " +
     "description: what it does and when to use it) and then the steps, pitfalls and how to check the result. patch replaces old_string by " +
     "new_string, in SKILL.md or in file_path; prefer it over edit, which replaces all of SKILL.md by content. write_file and remove_file " +
     "are for files below references/, templates/, scripts/ and assets/. delete removes the skill with its files. Save what took trial and " +
     "error to find out, in general terms; not what is true of one task only, and no credentials.",
   parameters: Schema.Struct({
     action: Schema.Literals(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
-    name: Schema.String.annotate({ description: "Name of the skill: at most 64 lower-case letters, digits and hyphens" }),
+    name: Schema.String.annotate({
+      description: "Name of the skill: at most 64 lower-case letters, digits and hyphens"
+    }),
     content: Schema.optionalKey(Schema.String.annotate({ description: "The whole SKILL.md, to create and to edit" })),
     category: Schema.optionalKey(Schema.String.annotate({ description: "Category of a new skill, such as devops" })),
-    old_string: Schema.optionalKey(Schema.String.annotate({ description: "The text to replace, exactly as it stands there" })),
-    new_string: Schema.optionalKey(Schema.String.annotate({ description: "The text in its place; empty to remove it" })),
-    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Replace each occurrence; else there must be exactly one" })),
-    file_path: Schema.optionalKey(Schema.String.annotate({ description: "A file of the skill, relative to its directory" })),
+    old_string: Schema.optionalKey(
+      Schema.String.annotate({ description: "The text to replace, exactly as it stands there" })
+    ),
+    new_string: Schema.optionalKey(
+      Schema.String.annotate({ description: "The text in its place; empty to remove it" })
+    ),
+    replace_all: Schema.optionalKey(
+      Schema.Boolean.annotate({ description: "Replace each occurrence; else there must be exactly one" })
+    ),
+    file_path: Schema.optionalKey(
+      Schema.String.annotate({ description: "A file of the skill, relative to its directory" })
+    ),
     file_content: Schema.optionalKey(Schema.String.annotate({ description: "The whole content of the file to write" }))
   }),
   success: Schema.Struct({
@@ -174,7 +200,17 @@ export const manage = Tool.make("skill_manage", {
 type ManageCall = typeof manage.parametersSchema.Type
 
 /** The change that a call means; a text says what is missing. */
-const toChange = ({ action, category, content, file_content, file_path, name, new_string, old_string, replace_all }: ManageCall): SkillStore.Change | string => {
+const toChange = ({
+  action,
+  category,
+  content,
+  file_content,
+  file_path,
+  name,
+  new_string,
+  old_string,
+  replace_all
+}: ManageCall): SkillStore.Change | string => {
   switch (action) {
     case "create":
       return content === undefined ? "create needs content: the whole SKILL.md" : { action, name, content, category }
@@ -213,65 +249,91 @@ const done: Readonly<Record<ManageCall["action"], string>> = {
 
 const toolkit = Toolkit.make(list, view, manage)
 
-const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const store = yield* SkillStore.SkillStore
-  const inlineShell = yield* InlineShell
-  return {
-    skills_list: Effect.fnUntraced(function*({ category }) {
-      const { skills } = yield* store.catalogue
-      const categories = Array.from(new Set(skills.map((skill) => skill.category)))
-      if (category !== undefined && !categories.includes(category)) {
-        return yield* failSkillCall(`there is no category "${category}": ${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`)
-      }
-      const found = skills.filter((skill) => category === undefined || skill.category === category)
-      return {
-        success: true as const,
-        skills: found.map(({ category, facts, name }) => ({ name, category, description: facts.description })),
-        categories,
-        count: found.length
-      }
-    }),
-    skill_view: Effect.fnUntraced(function*({ file_path, name }) {
-      const { sessionId } = yield* ToolContext
-      const holds = yield* ConversationHistory
-      const seen = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) => failSkillCall(message))
-      const { file, files, missing, skill } = seen
-      const text = inlineShell ? yield* insertCommandOutputs(seen) : seen.text
-      const viewed = {
-        success: true as const,
-        name: skill.name,
-        description: skill.facts.description,
-        directory: skill.directory,
-        ...file === undefined ? {} : { file },
-        content: text,
-        linked_files: files,
-        readiness_status: missing.length === 0 ? "available" as const : "setup_needed" as const,
-        missing_required_environment_variables: missing
-      }
-      return holds?.(JSON.stringify(text)) === true
-        ? { success: true as const, name: skill.name, status: "unchanged" as const, message: "You have this text already: it is in an earlier result, and has not changed." }
-        : viewed
-    }),
-    skill_manage: Effect.fnUntraced(function*(asked) {
-      const change = toChange(asked)
-      if (typeof change === "string") return yield* failSkillCall(change)
-      const { path, warnings } = yield* Effect.catch(store.change(change), ({ message }) => failSkillCall(message))
-      return { success: true as const, message: done[asked.action], path, ...warnings.length === 0 ? {} : { warnings } }
-    })
-  }
-}))
+const handlers = toolkit.toLayer(
+  Effect.gen(function* () {
+    const store = yield* SkillStore.SkillStore
+    const inlineShell = yield* InlineShell
+    return {
+      skills_list: Effect.fnUntraced(function* ({ category }) {
+        const { skills } = yield* store.catalogue
+        const categories = Array.from(new Set(skills.map((skill) => skill.category)))
+        if (category !== undefined && !categories.includes(category)) {
+          return yield* failSkillCall(
+            `there is no category "${category}": ${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`
+          )
+        }
+        const found = skills.filter((skill) => category === undefined || skill.category === category)
+        return {
+          success: true as const,
+          skills: found.map(({ category, facts, name }) => ({ name, category, description: facts.description })),
+          categories,
+          count: found.length
+        }
+      }),
+      skill_view: Effect.fnUntraced(function* ({ file_path, name }) {
+        const { sessionId } = yield* ToolContext
+        const holds = yield* ConversationHistory
+        const seen = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) =>
+          failSkillCall(message)
+        )
+        const { file, files, missing, skill } = seen
+        const text = inlineShell ? yield* insertCommandOutputs(seen) : seen.text
+        const viewed = {
+          success: true as const,
+          name: skill.name,
+          description: skill.facts.description,
+          directory: skill.directory,
+          ...(file === undefined ? {} : { file }),
+          content: text,
+          linked_files: files,
+          readiness_status: missing.length === 0 ? ("available" as const) : ("setup_needed" as const),
+          missing_required_environment_variables: missing
+        }
+        return holds?.(JSON.stringify(text)) === true
+          ? {
+              success: true as const,
+              name: skill.name,
+              status: "unchanged" as const,
+              message: "You have this text already: it is in an earlier result, and has not changed."
+            }
+          : viewed
+      }),
+      skill_manage: Effect.fnUntraced(function* (asked) {
+        const change = toChange(asked)
+        if (typeof change === "string") return yield* failSkillCall(change)
+        const { path, warnings } = yield* Effect.catch(store.change(change), ({ message }) => failSkillCall(message))
+        return {
+          success: true as const,
+          message: done[asked.action],
+          path,
+          ...(warnings.length === 0 ? {} : { warnings })
+        }
+      })
+    }
+  })
+)
 
 /** Reason to ask about a change: an approval is granted for the skill's directory. */
 const toConcern = (action: unknown, path: string): Concern =>
   action === "delete" || action === "remove_file"
     ? { key: `removes a skill or a file of it: ${path}`, permanent: false }
-    : { key: `writes a skill, which later sessions follow: ${path}`, permanent: true, target: { kind: "path", text: path } }
+    : {
+        key: `writes a skill, which later sessions follow: ${path}`,
+        permanent: true,
+        target: { kind: "path", text: path }
+      }
 
 /** The toolset `skills`. */
 export const toolset = Toolset.withConcerns(
   Toolset.make("skills", toolkit, handlers),
-  Effect.map(SkillStore.SkillStore, (store) => (tool, { action, category, name }) =>
-    tool !== "skill_manage" || typeof name !== "string"
-      ? Effect.succeed([])
-      : Effect.map(store.pathOf(name, typeof category === "string" ? category : undefined), (path) => [toConcern(action, path)]))
+  Effect.map(
+    SkillStore.SkillStore,
+    (store) =>
+      (tool, { action, category, name }) =>
+        tool !== "skill_manage" || typeof name !== "string"
+          ? Effect.succeed([])
+          : Effect.map(store.pathOf(name, typeof category === "string" ? category : undefined), (path) => [
+              toConcern(action, path)
+            ])
+  )
 )

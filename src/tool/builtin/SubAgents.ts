@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The sub-agent is a child of the run (`Delegator`), with the system prompt, model, tools and middleware of its own file. Its names are
- * part of the tool's parameters, so that the model sees them.
+ * The sub-agent is a child of the run (`Delegator`), with the system prompt, model, tools and middleware of its own
+ * file. Its names are part of the tool's parameters, so that the model sees them.
  *
  * Source: `hermes-product.md` §3.1.
  */
@@ -29,7 +29,8 @@ const toolName = "Agent"
 
 const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
-const describeAgent = ({ description, name }: AgentDescription): string => description === undefined ? `- ${name}` : `- ${name}: ${description}`
+const describeAgent = ({ description, name }: AgentDescription): string =>
+  description === undefined ? `- ${name}` : `- ${name}: ${description}`
 
 /** The toolset for these sub-agents. */
 export const make = (agents: ReadonlyArray<AgentDescription>) => {
@@ -40,23 +41,35 @@ export const make = (agents: ReadonlyArray<AgentDescription>) => {
     ].join("\n\n"),
     parameters: Schema.Struct({
       name: Schema.Literals(agents.map(({ name }) => name)),
-      message: Schema.String.annotate({ description: "Task of the agent, complete in itself: it knows nothing of this conversation." })
+      message: Schema.String.annotate({
+        description: "Task of the agent, complete in itself: it knows nothing of this conversation."
+      })
     }),
     success: Delegator.ChildReport,
     failure: Refusal,
     failureMode: "return",
     dependencies: [ToolContext]
-  }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, false)
+  })
+    .annotate(Tool.Readonly, false)
+    .annotate(Tool.Destructive, false)
+    .annotate(Tool.Idempotent, false)
     .annotate(Timeout, Duration.infinity)
   const toolkit = Toolkit.make(tool)
   const makeRefusal = (error: string) => ({ success: false as const, error })
-  return Toolset.make(ofSubAgents, toolkit, toolkit.toLayer({
-    [toolName]: Effect.fnUntraced(function*({ message, name }) {
-      const delegator = yield* Delegator.Delegator
-      if (message.trim() === "") return yield* Effect.fail(makeRefusal("message is empty: say what to do"))
-      const reports = yield* Effect.mapError(delegator.delegate([{ goal: message, role: "leaf", agent: name }]), (error) => makeRefusal(error.message))
-      const [report] = reports
-      return report ?? (yield* Effect.fail(makeRefusal("there is no report")))
+  return Toolset.make(
+    ofSubAgents,
+    toolkit,
+    toolkit.toLayer({
+      [toolName]: Effect.fnUntraced(function* ({ message, name }) {
+        const delegator = yield* Delegator.Delegator
+        if (message.trim() === "") return yield* Effect.fail(makeRefusal("message is empty: say what to do"))
+        const reports = yield* Effect.mapError(
+          delegator.delegate([{ goal: message, role: "leaf", agent: name }]),
+          (error) => makeRefusal(error.message)
+        )
+        const [report] = reports
+        return report ?? (yield* Effect.fail(makeRefusal("there is no report")))
+      })
     })
-  }))
+  )
 }

@@ -101,7 +101,12 @@ const reportProgress = (
 }
 
 /** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
-const transformOutput = Effect.fnUntraced(function*(environment: Environment, command: string, output: string, returncode: number) {
+const transformOutput = Effect.fnUntraced(function* (
+  environment: Environment,
+  command: string,
+  output: string,
+  returncode: number
+) {
   const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
   if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
   const { taskId } = yield* ToolContext
@@ -128,7 +133,7 @@ const toExitCode = (outcome: Outcome): number => {
 }
 
 /** One command that is waited for. */
-const runForeground = Effect.fnUntraced(function*(
+const runForeground = Effect.fnUntraced(function* (
   environment: Environment,
   shell: Shell.Shell,
   { command, cwd, onProgress, seconds, terminal }: ForegroundOptions
@@ -137,21 +142,23 @@ const runForeground = Effect.fnUntraced(function*(
   const stopRequested = yield* StopRequested
   const redact = yield* RedactSecrets
   const output = OutputText.makeBuffer(outputChars)
-  const outcome = yield* Effect.scoped(Effect.gen(function*() {
-    const running = yield* shell.start({
-      command,
-      cwd,
-      terminal,
-      stdin: "ignore",
-      onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
+  const outcome = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const running = yield* shell.start({
+        command,
+        cwd,
+        terminal,
+        stdin: "ignore",
+        onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
+      })
+      yield* Effect.forkScoped(reportProgress(output, onProgress))
+      return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
+        Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
+        Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
+        Effect.as(stopRequested, { _tag: "Stopped" })
+      ])
     })
-    yield* Effect.forkScoped(reportProgress(output, onProgress))
-    return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
-      Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
-      Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
-      Effect.as(stopRequested, { _tag: "Stopped" })
-    ])
-  }))
+  )
   const own = OutputText.renderBounded(output.kept(), outputChars, redact).trimEnd()
   const shown = yield* transformOutput(environment, command, own, toExitCode(outcome))
   if (shown === own) return { outcome, output: own }
@@ -167,33 +174,49 @@ export const Parameters = Schema.Struct({
   command: Schema.NonEmptyString.annotate({
     description: "The command line, as typed in bash. Several commands: one per line, or joined with && or ;."
   }),
-  background: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: start the command, return its session_id at once, and let it run on. For servers, watchers and work " +
-      "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
-  })),
+  background: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true: start the command, return its session_id at once, and let it run on. For servers, watchers and work " +
+        "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
+    })
+  ),
   timeout: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Seconds after which a foreground command is stopped, its output so far kept and exit_code 124 returned. ` +
+      description:
+        `Seconds after which a foreground command is stopped, its output so far kept and exit_code 124 returned. ` +
         `Default 180, at most ${maxForegroundSeconds}. It has no effect with background=true.`
     })
   ),
-  workdir: Schema.optionalKey(Schema.NonEmptyString.annotate({
-    description: "Directory to run in, absolute or relative to the session's working directory, which is the default. " +
-      "It must exist."
-  })),
-  pty: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: run on a pseudo-terminal of 80x24, for a program that needs one. Its input is echoed. With " +
-      "background=true process write and submit type on it. Prefer the non-interactive flags of a program."
-  })),
-  notify_on_complete: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "With background=true: you are told when the process ends, so that you need not poll. " +
-      "Use it for builds, tests and other work with an end; not for servers."
-  })),
-  watch_patterns: Schema.optionalKey(Schema.Array(Schema.NonEmptyString).annotate({
-    description: "With background=true: you are told when a line of output contains one of these texts (plain text, case " +
-      "matters), at most once per 15 seconds. Choose rare texts such as \"listening on\" or \"FAILED\"; a process that " +
-      "matches all the time is no longer watched."
-  }))
+  workdir: Schema.optionalKey(
+    Schema.NonEmptyString.annotate({
+      description:
+        "Directory to run in, absolute or relative to the session's working directory, which is the default. " +
+        "It must exist."
+    })
+  ),
+  pty: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "true: run on a pseudo-terminal of 80x24, for a program that needs one. Its input is echoed. With " +
+        "background=true process write and submit type on it. Prefer the non-interactive flags of a program."
+    })
+  ),
+  notify_on_complete: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "With background=true: you are told when the process ends, so that you need not poll. " +
+        "Use it for builds, tests and other work with an end; not for servers."
+    })
+  ),
+  watch_patterns: Schema.optionalKey(
+    Schema.Array(Schema.NonEmptyString).annotate({
+      description:
+        "With background=true: you are told when a line of output contains one of these texts (plain text, case " +
+        'matters), at most once per 15 seconds. Choose rare texts such as "listening on" or "FAILED"; a process that ' +
+        "matches all the time is no longer watched."
+    })
+  )
 })
 
 /** Result for the model, fields in this order. */
@@ -221,16 +244,16 @@ export type Result = typeof Result.Type
 
 const description = [
   "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were written) and exit " +
-  "code.",
+    "code.",
   "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it " +
-  "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
-  "cheaper than cat, grep, find, sed and echo redirections.",
+    "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
+    "cheaper than cat, grep, find, sed and echo redirections.",
   "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. " +
-  "There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, pagers, REPLs " +
-  "or password prompts. Credentials of this program are not in the environment.",
+    "There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, pagers, REPLs " +
+    "or password prompts. Credentials of this program are not in the environment.",
   "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. For servers " +
-  "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
-  "A non-zero exit_code is the command's own answer: read the output before you try again."
+    "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
+    "A non-zero exit_code is the command's own answer: read the output before you try again."
 ].join("\n\n")
 
 /** The tool `terminal`. */
@@ -241,7 +264,8 @@ export const Terminal = Tool.make("terminal", {
   failure: Result,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false)
+})
+  .annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, true)
   .annotate(Annotations.OwnApproval, true)
   .annotate(Tool.Idempotent, false)
@@ -257,14 +281,20 @@ const toRefusedResult = ({ message }: Shell.NotStarted): Result => ({ output: ""
 
 const makePtyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
   pty === true && terminal === undefined
-    ? { pty_note: "There is no pseudo-terminal here; the command ran without one. It needs script (util-linux) or python3." }
+    ? {
+        pty_note:
+          "There is no pseudo-terminal here; the command ran without one. It needs script (util-linux) or python3."
+      }
     : {}
 
 /** Finds the maker of the terminal that a call asks for. */
-const findTerminalMaker = (shell: Shell.Shell, { pty }: typeof Parameters.Type, cwd: string): Effect.Effect<Maker | undefined> =>
-  pty === true ? shell.terminal(cwd) : Effect.undefined
+const findTerminalMaker = (
+  shell: Shell.Shell,
+  { pty }: typeof Parameters.Type,
+  cwd: string
+): Effect.Effect<Maker | undefined> => (pty === true ? shell.terminal(cwd) : Effect.undefined)
 
-const appendMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
+const appendMarker = (output: string, marker: string): string => (output === "" ? marker : `${output}\n${marker}`)
 
 /** The result of a command that was run. */
 const toResult = (
@@ -303,7 +333,7 @@ const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, re
 
 type HandlerReturn = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
-const make = Effect.gen(function*() {
+const make = Effect.gen(function* () {
   const environment = yield* CommandEnvironment
   const shell = yield* Shell.make
   const outer = yield* Shell.makeOutside(environment)
@@ -312,33 +342,38 @@ const make = Effect.gen(function*() {
   const path = yield* Path.Path
 
   /**
-   * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection` is what
-   * the model is told.
+   * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection`
+   * is what the model is told.
    */
-  const admitDirectory = Effect.fnUntraced(function*({ workdir }: typeof Parameters.Type, objection: string | undefined) {
+  const admitDirectory = Effect.fnUntraced(function* (
+    { workdir }: typeof Parameters.Type,
+    objection: string | undefined
+  ) {
     const { cwd } = yield* ToolContext
     if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
     const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
     const directory = path.resolve(cwd, expandHome(workdir ?? cwd, home))
-    const remedy = workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
-    const info = yield* fs.stat(directory).pipe(
-      Effect.mapError((error) =>
-        new Shell.NotStarted({
-          message: describeWorkdirProblem(error, directory, remedy),
-          cause: error
-        })
+    const remedy =
+      workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
+    const info = yield* fs
+      .stat(directory)
+      .pipe(
+        Effect.mapError(
+          (error) => new Shell.NotStarted({ message: describeWorkdirProblem(error, directory, remedy), cause: error })
+        )
       )
-    )
     return info.type === "Directory"
       ? directory
       : yield* new Shell.NotStarted({
-        message: `workdir ${directory} is not a directory: name the directory that holds it`
-      })
+          message: `workdir ${directory} is not a directory: name the directory that holds it`
+        })
   })
 
-  const environmentNote = Effect.map(environment.notice, (notice) => notice === undefined ? {} : { environment_note: notice })
+  const environmentNote = Effect.map(environment.notice, (notice) =>
+    notice === undefined ? {} : { environment_note: notice }
+  )
 
-  const handleBackground = Effect.fnUntraced(function*(params: typeof Parameters.Type): HandlerReturn {
+  const handleBackground = Effect.fnUntraced(function* (params: typeof Parameters.Type): HandlerReturn {
     const cwd = yield* admitDirectory(params, Guidance.refuseBackground(Guidance.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
@@ -362,22 +397,26 @@ const make = Effect.gen(function*() {
       ...makePtyNote(params.pty, terminal),
       ...(notify ? { notify_on_complete: true } : {}),
       ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
-      ...yield* environmentNote,
-      hint: (notify ? "You are told when it ends. " : "") +
+      ...(yield* environmentNote),
+      hint:
+        (notify ? "You are told when it ends. " : "") +
         `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
-        "stop it with \"kill\"."
+        'stop it with "kill".'
     }
   })
 
-  const handleForeground = Effect.fnUntraced(function*(
+  const handleForeground = Effect.fnUntraced(function* (
     params: typeof Parameters.Type,
     preliminary: (result: Result) => Effect.Effect<void>
   ): HandlerReturn {
     const { timeoutSeconds } = yield* TerminalSettings
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = Guidance.parse(params.command)
-    const cwd = yield* admitDirectory(params, seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands))
-    const runIn = Effect.fnUntraced(function*(shell: Shell.Shell) {
+    const cwd = yield* admitDirectory(
+      params,
+      seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands)
+    )
+    const runIn = Effect.fnUntraced(function* (shell: Shell.Shell) {
       const terminal = yield* findTerminalMaker(shell, params, cwd)
       const ran = runForeground(environment, shell, {
         command: params.command,
@@ -386,22 +425,31 @@ const make = Effect.gen(function*() {
         terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
-      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.observeCommand(cwd, params.command)(ran)
+      const finished = yield* Danger.judge(params.command).onlyReads
+        ? ran
+        : ChangeRecording.observeCommand(cwd, params.command)(ran)
       return { finished, shown: { ...toResult(finished, commands, seconds), ...makePtyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)
-    const result = { ...shown, ...yield* environmentNote, ...yield* settlePlanted(environment) }
-    const stopped = toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
-      ? undefined
-      : yield* Effect.provideService(
-        handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], { command: params.command, cwd }),
-        Path.Path,
-        path
-      )
+    const result = { ...shown, ...(yield* environmentNote), ...(yield* settlePlanted(environment)) }
+    const stopped =
+      toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+        ? undefined
+        : yield* Effect.provideService(
+            handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], {
+              command: params.command,
+              cwd
+            }),
+            Path.Path,
+            path
+          )
     if (stopped === undefined) return result
     const { reason, refusal } = stopped
     if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
-    return { ...(yield* runIn(outer)).shown, sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.` }
+    return {
+      ...(yield* runIn(outer)).shown,
+      sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.`
+    }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
@@ -426,16 +474,33 @@ export const layer: Layer.Layer<
   Services
 > = toolkit.toLayer(make)
 
-/** The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is none. */
+/**
+ * The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is
+ * none.
+ */
 const selectUncoveredLosses: Toolset.Uncovered = ({ background, command, workdir }, found) =>
-  typeof command !== "string" ? Effect.succeed(found) : Effect.flatMap(ToolContext, ({ cwd }) => {
-    const line = typeof workdir === "string" ? `cd '${workdir.replaceAll("'", String.raw`'\''`)}'\n${command}` : command
-    return ChangeRecording.selectUncovered(line, cwd, found, background === true ? "it runs in the background" : undefined)
-  })
+  typeof command !== "string"
+    ? Effect.succeed(found)
+    : Effect.flatMap(ToolContext, ({ cwd }) => {
+        const line =
+          typeof workdir === "string" ? `cd '${workdir.replaceAll("'", String.raw`'\''`)}'\n${command}` : command
+        return ChangeRecording.selectUncovered(
+          line,
+          cwd,
+          found,
+          background === true ? "it runs in the background" : undefined
+        )
+      })
 
-const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? selectUncoveredLosses : undefined))
+const undoable = Toolset.withUndo(
+  Toolset.make("terminal", toolkit, layer),
+  Effect.succeed((tool) => (tool === "terminal" ? selectUncoveredLosses : undefined))
+)
 
-const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(TypedDeletions.guardInput(undoable)))
+const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(
+  HostApproval.guardCommands(TypedDeletions.guardInput(undoable))
+)
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(guarded)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> =
+  Toolset.inEnvironment(guarded)

@@ -7,8 +7,8 @@
  * extend it. Of a known item only what changes has to be given. What does not fit (too many items, too long, an item
  * without text) is an error and changes nothing.
  *
- * Lists live in {@link TodoState}, in memory. In a runtime a list that is not there is read from the stored messages of its
- * session ({@link layerOfSessions}), so that a session that is resumed has its own.
+ * Lists live in {@link TodoState}, in memory. In a runtime a list that is not there is read from the stored messages of
+ * its session ({@link layerOfSessions}), so that a session that is resumed has its own.
  *
  * **Example** (Lists are pure)
  *
@@ -92,13 +92,16 @@ const Answer = Schema.Struct({ todos: Schema.Array(Item), summary: Summary })
 
 /** The toolset `todo`. */
 export const tool = Tool.make("todo", {
-  description: "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
+  description:
+    "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
     "one item to in_progress while you work on it, and set it to completed as soon as it is done. Without todos it " +
     "returns the list. With todos the list is replaced; with merge: true the given items are changed or added and the " +
     "others stay. Returns the whole list and how many items have each status. At most 256 items of 4000 characters.",
   parameters: Schema.Struct({
     todos: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Items, most important first" })),
-    merge: Schema.optionalKey(Schema.Boolean.annotate({ description: "Keep the items that are not given (default false)" }))
+    merge: Schema.optionalKey(
+      Schema.Boolean.annotate({ description: "Keep the items that are not given (default false)" })
+    )
   }),
   success: Answer,
   failure: Problem.Failure,
@@ -205,8 +208,11 @@ export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Laye
     const readStoredList = (session: SessionId): Effect.Effect<ReadonlyArray<Item>, SessionStoreError> =>
       Effect.flatMap(messages(session), (stored) => {
         const list = fromHistory(stored)
-        const isThere = stored.some((message) =>
-          message.role === "tool" && message.content.some((part) => part.type === "tool-result" && part.name === tool.name))
+        const isThere = stored.some(
+          (message) =>
+            message.role === "tool" &&
+            message.content.some((part) => part.type === "tool-result" && part.name === tool.name)
+        )
         if (list.length > 0 || isThere) return Effect.succeed(list)
         // A compaction may have left the list behind.
         return Effect.flatMap(get(session), (found) => {
@@ -220,20 +226,24 @@ export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Laye
 
 const toolkit = Toolkit.make(tool)
 
-const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const state = yield* TodoState
-  return {
-    todo: Effect.fnUntraced(function*({ merge = false, todos }) {
-      const { sessionId } = yield* ToolContext
-      const list = yield* Effect.catch(state.get(sessionId), (error) => Problem.fail(`the list cannot be read: ${error.message}`))
-      if (todos === undefined) return toAnswer(list)
-      const next = update(list, todos, merge)
-      if (Result.isFailure(next)) return yield* Problem.fail(`${next.failure}: nothing was changed`)
-      yield* state.set(sessionId, next.success)
-      return toAnswer(next.success)
-    }, Problem.mapToFailure)
-  }
-}))
+const handlers = toolkit.toLayer(
+  Effect.gen(function* () {
+    const state = yield* TodoState
+    return {
+      todo: Effect.fnUntraced(function* ({ merge = false, todos }) {
+        const { sessionId } = yield* ToolContext
+        const list = yield* Effect.catch(state.get(sessionId), (error) =>
+          Problem.fail(`the list cannot be read: ${error.message}`)
+        )
+        if (todos === undefined) return toAnswer(list)
+        const next = update(list, todos, merge)
+        if (Result.isFailure(next)) return yield* Problem.fail(`${next.failure}: nothing was changed`)
+        yield* state.set(sessionId, next.success)
+        return toAnswer(next.success)
+      }, Problem.mapToFailure)
+    }
+  })
+)
 
 /** The toolset `todo`. */
 export const toolset: Toolset.Toolset<never, TodoState> = Toolset.make("todo", toolkit, handlers)

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The image is a file (with the rules of `read_file`), an http(s) address (with those of `web_extract`) or a data URL. What it is, is told by its bytes,
- * not by its name.
+ * The image is a file (with the rules of `read_file`), an http(s) address (with those of `web_extract`) or a data URL.
+ * What it is, is told by its bytes, not by its name.
  *
  * **Example** (What a file is)
  *
@@ -54,7 +54,10 @@ export const tool = Tool.make("vision_analyze", {
   failure: Problem.Failure,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false).annotate(Timeout, Duration.infinity)
+})
+  .annotate(Tool.Readonly, true)
+  .annotate(Tool.Destructive, false)
+  .annotate(Timeout, Duration.infinity)
 
 /** The media type that the first bytes tell. Pure. */
 export const detectMediaType = (bytes: Uint8Array): string | undefined => {
@@ -71,11 +74,11 @@ const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
   Fetch.download(url, maxBytes).pipe(
     Effect.matchEffect({
       onFailure: ({ message }) => Problem.fail(message, { hint: "give the address of the image itself" }),
-      onSuccess: ({ body, truncated }) => truncated ? tooLarge : Effect.succeed(body)
+      onSuccess: ({ body, truncated }) => (truncated ? tooLarge : Effect.succeed(body))
     })
   )
 
-const fromFile = Effect.fnUntraced(function*(name: string) {
+const fromFile = Effect.fnUntraced(function* (name: string) {
   const fs = yield* FileSystem.FileSystem
   const { path, real } = yield* Effect.flatMap(Targets, (targets) => targets.resolve(name, "read"))
   const { size, type } = yield* fs.stat(real)
@@ -86,7 +89,7 @@ const fromFile = Effect.fnUntraced(function*(name: string) {
 const fromData = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
   Option.match(Result.getSuccess(Base64.decode(url.slice(url.indexOf(",") + 1))), {
     onNone: () => Problem.fail("the data URL is not valid base64"),
-    onSome: (bytes) => bytes.length > maxBytes ? tooLarge : Effect.succeed(bytes)
+    onSome: (bytes) => (bytes.length > maxBytes ? tooLarge : Effect.succeed(bytes))
   })
 
 const loadImage = (image: string) =>
@@ -94,35 +97,42 @@ const loadImage = (image: string) =>
 
 const toolkit = Toolkit.make(tool)
 
-const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const services = yield* Effect.context<FileSystem.FileSystem | Targets>()
-  return {
-    vision_analyze: Effect.fnUntraced(function*({ image_url, question }) {
-      const ask = yield* SideModel
-      if (ask === undefined) {
-        return yield* Problem.fail("no model for images is available", { hint: "the user can name one in auxiliary.vision" })
-      }
-      const call = yield* ToolContext
-      const bytes = yield* Effect.provideContext(loadImage(image_url), services)
-      const type = detectMediaType(bytes)
-      if (type === undefined) return yield* Problem.fail("this is no PNG, JPEG, GIF or WebP image")
-      const text = question?.trim() || "Describe everything that is in this image, with all text in it."
-      const content = [Prompt.textPart({ text }), Prompt.filePart({ mediaType: type, data: bytes })]
-      const analysis = yield* ask("vision", [Prompt.userMessage({ content })], call).pipe(
-        Effect.catch(({ message }) => Problem.fail(`the image could not be looked at: ${message}`))
-      )
-      return { success: true as const, analysis }
-    }, Problem.mapToFailure)
-  }
-}))
+const handlers = toolkit.toLayer(
+  Effect.gen(function* () {
+    const services = yield* Effect.context<FileSystem.FileSystem | Targets>()
+    return {
+      vision_analyze: Effect.fnUntraced(function* ({ image_url, question }) {
+        const ask = yield* SideModel
+        if (ask === undefined) {
+          return yield* Problem.fail("no model for images is available", {
+            hint: "the user can name one in auxiliary.vision"
+          })
+        }
+        const call = yield* ToolContext
+        const bytes = yield* Effect.provideContext(loadImage(image_url), services)
+        const type = detectMediaType(bytes)
+        if (type === undefined) return yield* Problem.fail("this is no PNG, JPEG, GIF or WebP image")
+        const text = question?.trim() || "Describe everything that is in this image, with all text in it."
+        const content = [Prompt.textPart({ text }), Prompt.filePart({ mediaType: type, data: bytes })]
+        const analysis = yield* ask("vision", [Prompt.userMessage({ content })], call).pipe(
+          Effect.catch(({ message }) => Problem.fail(`the image could not be looked at: ${message}`))
+        )
+        return { success: true as const, analysis }
+      }, Problem.mapToFailure)
+    }
+  })
+)
 
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
-const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = EgressGate.guardAddresses(Toolset.fromBound(
-  "vision",
-  [tool],
-  Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)
-))
+const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> =
+  EgressGate.guardAddresses(
+    Toolset.fromBound(
+      "vision",
+      [tool],
+      Effect.flatMap(SideModel, (ask) => (ask === undefined ? Effect.succeed([]) : bound.bind))
+    )
+  )
 
 /** The toolset `vision`, with the files of the environment. Without a side model there is nothing to offer. */
 export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places> = Toolset.inEnvironment(offered)

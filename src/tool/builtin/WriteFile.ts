@@ -30,7 +30,8 @@ import { Targets } from "./file/Fence.ts"
 
 /** `write_file`. */
 export const tool = Tool.make("write_file", {
-  description: "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
+  description:
+    "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
     "or cat with a redirection; to change a part of an existing file, use patch, which is shorter and safer. The " +
     "content is written exactly as given, without line numbers. System paths and credential files are refused.",
   parameters: Schema.Struct({
@@ -56,29 +57,39 @@ export const tool = Tool.make("write_file", {
   .annotate(PathArguments, ["path"])
 
 /** The handler, over the services of the toolset. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const targets = yield* Targets
   const state = yield* FileState
 
   return Effect.fnUntraced(
-    function*(params: typeof tool.parametersSchema.Type) {
+    function* (params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
       const target = yield* targets.resolve(params.path, "write")
       const before = yield* Change.statFile(target)
-      const changed = before !== undefined &&
-        (yield* state.changedSinceSeen(sessionId, target.real, toStamp(before)))
+      const changed = before !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, toStamp(before)))
       const bytes = new TextEncoder().encode(params.content)
       // A file that is too large to be kept is not read.
-      const held = before === undefined || Number(before.size) > ChangeContents.maxBytes ? undefined : (yield* Change.findFile(target)).bytes
+      const held =
+        before === undefined || Number(before.size) > ChangeContents.maxBytes
+          ? undefined
+          : (yield* Change.findFile(target)).bytes
       const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
       yield* state.wrote(sessionId, target.real, written.stamp, (yield* ConversationHistory) !== undefined)
       yield* state.otherToolRan(sessionId)
-      yield* ChangeRecording.report([{
-        path: target.real,
-        before: before === undefined ? undefined : { type: "file", mode: before.mode & 0o777, size: Number(before.size), content: held },
-        after: ChangeRecording.toFileState(bytes, before?.mode)
-      }], "tool")
+      yield* ChangeRecording.report(
+        [
+          {
+            path: target.real,
+            before:
+              before === undefined
+                ? undefined
+                : { type: "file", mode: before.mode & 0o777, size: Number(before.size), content: held },
+            after: ChangeRecording.toFileState(bytes, before?.mode)
+          }
+        ],
+        "tool"
+      )
       const lint = yield* Change.checkSyntax(target.path, params.content)
       return {
         bytes_written: bytes.length,
@@ -86,7 +97,9 @@ export const make = Effect.gen(function*() {
         verified: true,
         ...(lint === undefined ? {} : { lint }),
         ...(changed
-          ? { warning: `${target.given} was changed by somebody else since you read it; that change is overwritten now.` }
+          ? {
+              warning: `${target.given} was changed by somebody else since you read it; that change is overwritten now.`
+            }
           : {})
       }
     },

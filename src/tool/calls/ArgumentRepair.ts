@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Nothing is invented: a repair closes what is open and removes what is surplus, and the result must be an object. A text
- * that ends in the middle of something was cut by an output limit; it must never be executed as if it were whole, so that
- * only a text whose last character closes something is repaired.
+ * Nothing is invented: a repair closes what is open and removes what is surplus, and the result must be an object. A
+ * text that ends in the middle of something was cut by an output limit; it must never be executed as if it were whole,
+ * so that only a text whose last character closes something is repaired.
  *
  * Source: `hermes-llm.md` §13.4, `ARCHITECTURE.md` §7.
  */
@@ -13,14 +13,14 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../../domain/Json.ts"
 
-// Values of another type than the one that a tool's schema wants, where there is no doubt what is meant: `"5"` for 5, `"true"` for
-// true, the JSON text of a list or an object for the value itself.
+// Values of another type than the one that a tool's schema wants, where there is no doubt what is meant: `"5"` for 5,
+// `"true"` for true, the JSON text of a list or an object for the value itself.
 //
 // **Details**
 //
-// Only a text is ever taken for something else, only where the schema does not take texts, and only when it is exactly that
-// something. What is left alone is the tool's own Schema to refuse. Arguments without such a value are given back as they
-// are, the same object.
+// Only a text is ever taken for something else, only where the schema does not take texts, and only when it is exactly
+// that something. What is left alone is the tool's own Schema to refuse. Arguments without such a value are given back
+// as they are, the same object.
 //
 // Source: `hermes-product.md` §2.1, `ARCHITECTURE.md` §4.
 
@@ -32,7 +32,7 @@ const deepest = 32
 
 const toNode = (value: unknown): Node | undefined =>
   // A member of a JSON document that is no list is a mapping.
-  Predicate.isObject(value) ? value as Node : undefined
+  Predicate.isObject(value) ? (value as Node) : undefined
 
 const readMember = (node: Node | undefined, key: string): unknown =>
   node !== undefined && Object.hasOwn(node, key) ? node[key] : undefined
@@ -43,10 +43,13 @@ const followReference = (node: Node | undefined, root: Node): Node | undefined =
     const reference = readMember(at, "$ref")
     if (typeof reference !== "string") return at
     if (!reference.startsWith("#/")) return undefined
-    at = reference.slice(2).split("/").reduce<Node | undefined>(
-      (inside, key) => toNode(readMember(inside, key.replaceAll("~1", "/").replaceAll("~0", "~"))),
-      root
-    )
+    at = reference
+      .slice(2)
+      .split("/")
+      .reduce<Node | undefined>(
+        (inside, key) => toNode(readMember(inside, key.replaceAll("~1", "/").replaceAll("~0", "~"))),
+        root
+      )
   }
   return undefined
 }
@@ -90,7 +93,9 @@ const readAs = (type: unknown, text: string): Option.Option<unknown> => {
     case "integer":
     case "number": {
       const value = parseNumber(trimmed)
-      return value === undefined || type === "integer" && !Number.isSafeInteger(value) ? Option.none() : Option.some(value)
+      return value === undefined || (type === "integer" && !Number.isSafeInteger(value))
+        ? Option.none()
+        : Option.some(value)
     }
     case "boolean": {
       const word = trimmed.toLowerCase()
@@ -117,7 +122,12 @@ const coerceText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<un
 }
 
 /** The same list or mapping where no member changes. */
-const coerceList = (list: ReadonlyArray<unknown>, wanted: ReadonlyArray<Node>, root: Node, depth: number): ReadonlyArray<unknown> => {
+const coerceList = (
+  list: ReadonlyArray<unknown>,
+  wanted: ReadonlyArray<Node>,
+  root: Node,
+  depth: number
+): ReadonlyArray<unknown> => {
   const node = wanted.find((one) => listTypes(one).includes("array"))
   const items = toNode(readMember(node, "items"))
   if (items === undefined) return list
@@ -159,7 +169,7 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
 export const coerce = <Args>(args: Args, schema: object): Args => {
   const root = toNode(schema)
   // Members may have changed their types, towards those of the schema; the arguments were unknown before and are after.
-  return root === undefined ? args : coerceValue(args, root, root, 0) as Args
+  return root === undefined ? args : (coerceValue(args, root, root, 0) as Args)
 }
 
 /** Arguments: a JSON object. */
@@ -212,11 +222,11 @@ const scanText = (text: string): Scan => {
     if (inString) {
       if (escaped) escaped = false
       else if (character === "\\") escaped = true
-      else if (character === "\"") inString = false
+      else if (character === '"') inString = false
       cleaned.push(character < " " ? escapeControl(character) : character)
       continue
     }
-    if (character === "\"") inString = true
+    if (character === '"') inString = true
     const closer = closers[character]
     if (closer !== undefined) open.push(closer)
     if (character === "}" || character === "]") {

@@ -66,7 +66,9 @@ const toCanonical = (value: unknown): unknown => {
   if (!Predicate.isObject(value)) return value
   const entries = Object.entries(value)
   if (entries.length < 2 && entries.every(([, member]) => typeof member !== "object")) return value
-  return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, toCanonical(member)]))
+  return Object.fromEntries(
+    entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, member]) => [key, toCanonical(member)])
+  )
 }
 
 const makeSignature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(toCanonical(args))}`
@@ -74,7 +76,7 @@ const makeSignature = (name: string, args: unknown): string => `${name}\n${JSON.
 /** True when a result tells of a failure, also where the tool returned it as its result. */
 const isFailedResult = ({ isFailure, name, output }: FinishedCall): boolean => {
   if (isFailure) return true
-  if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000)) 
+  if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000))
   const start = output.slice(0, 500)
   return start.startsWith("Error") || /"(?:error|failed)"\s*:\s*(?!null|false|""|0\b)/.test(start)
 }
@@ -86,7 +88,8 @@ interface RepeatedAnswer {
 }
 
 const remembered = 256
-const makeFingerprint = (output: string): string => output.length <= remembered ? output : `${output.length} ${Digest.toHex(output, 32)}`
+const makeFingerprint = (output: string): string =>
+  output.length <= remembered ? output : `${output.length} ${Digest.toHex(output, 32)}`
 
 const renderStopMessage = (name: string, what: string): string =>
   `Stopped: ${what}. Calling ${name} like this again will not help; the run ends here.`
@@ -122,15 +125,16 @@ export const make = (settings: Settings): LoopGuard => {
     if (calls >= settings.warnAfter.exactFailure) {
       return {
         _tag: "Warn",
-        message: `This exact call of ${name} has failed ${calls} times. Do not repeat it: read the error, and change the ` +
+        message:
+          `This exact call of ${name} has failed ${calls} times. Do not repeat it: read the error, and change the ` +
           "arguments or the approach."
       }
     }
     return ofTool >= settings.warnAfter.sameToolFailure
       ? {
-        _tag: "Warn",
-        message: `${name} has failed ${ofTool} times in a row. Think about why before you call it again, or use another tool.`
-      }
+          _tag: "Warn",
+          message: `${name} has failed ${ofTool} times in a row. Think about why before you call it again, or use another tool.`
+        }
       : fine
   }
 
@@ -148,10 +152,11 @@ export const make = (settings: Settings): LoopGuard => {
     answers.set(key, { output: print, times })
     return settings.warnings && times >= settings.warnAfter.noProgress
       ? {
-        _tag: "Warn",
-        message: `This exact call of ${name} has now given the same result ${times} times. You have it already: use it, or ` +
-          "ask for something else."
-      }
+          _tag: "Warn",
+          message:
+            `This exact call of ${name} has now given the same result ${times} times. You have it already: use it, or ` +
+            "ask for something else."
+        }
       : fine
   }
 

@@ -11,8 +11,8 @@
  *
  * - one tool can be meant, and no other;
  * - that tool is not destructive;
- * - the words are the same but for one, which is a plural or a misspelling of its counterpart. A word that is a verb, or
- *   that stands in the name of an offered tool, is no misspelling of another.
+ * - the words are the same but for one, which is a plural or a misspelling of its counterpart. A word that is a verb,
+ *   or that stands in the name of an offered tool, is no misspelling of another.
  *
  * Source: `hermes-llm.md` §13.2, changed by `ARCHITECTURE.md` §7 (name repair).
  */
@@ -57,8 +57,7 @@ transmit trash tree trigger trim truncate try tune turn type unarchive unassign 
 undo undraft unfollow unfork unfreeze unhide uninstall unlike unlink unload unlock unmark unmerge unmount unmute unpack
 unpark unpause unpin unpublish unregister unschedule unset unshare unsnooze unstage unstar unstash unsubscribe unsuspend
 untag unwatch unzip update upgrade upload upsert use vacuum validate verify view visit vote wait wake walk warn watch
-whitelist wipe withdraw wrap write zip zoom`
-    .split(/\s+/)
+whitelist wipe withdraw wrap write zip zoom`.split(/\s+/)
 )
 
 const isVerb = (word: string): boolean => verbs.has(word)
@@ -98,7 +97,10 @@ const listSpellings = (name: string): ReadonlyArray<string> => {
 
 /** The words of a name in lower case: `getHTTPFile-list` is get, http, file, list. */
 const splitWords = (name: string): ReadonlyArray<string> =>
-  name.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2").replaceAll(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, "$1 $2").toLowerCase()
+  name
+    .replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
+    .replaceAll(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, "$1 $2")
+    .toLowerCase()
     .match(/[\p{L}\p{N}]+/gu) ?? []
 
 /** A tool with the forms of its name that are compared. */
@@ -124,7 +126,7 @@ const toToolForms = (candidate: Candidate): ToolForms => {
 }
 
 /** The only one of several; undefined when there are none or more. */
-const takeOnly = <A>(found: ReadonlyArray<A>): A | undefined => found.length === 1 ? found[0] : undefined
+const takeOnly = <A>(found: ReadonlyArray<A>): A | undefined => (found.length === 1 ? found[0] : undefined)
 
 /** The tool of the same name, written differently. A name with a server means that server's. */
 const findRespelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForms | undefined => {
@@ -133,7 +135,8 @@ const findRespelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForm
     const found = tools.filter((tool) =>
       server === undefined
         ? tool.keys.whole === spelling || tool.keys.served === spelling
-        : tool.server === server && tool.keys.own === spelling)
+        : tool.server === server && tool.keys.own === spelling
+    )
     if (found.length > 0) return takeOnly(found)
   }
   return undefined
@@ -148,7 +151,8 @@ const isOneSlip = (a: string, b: string): boolean => {
   let from = 0
   while (from < short.length && short[from] === long[from]) from++
   if (short.length === long.length) {
-    if (short[from] === long[from + 1] && short[from + 1] === long[from]) return short.slice(from + 2) === long.slice(from + 2)
+    if (short[from] === long[from + 1] && short[from + 1] === long[from])
+      return short.slice(from + 2) === long.slice(from + 2)
     return short.length >= 6 && short.slice(from + 1) === long.slice(from + 1)
   }
   return long.length === short.length + 1 && short.slice(from) === long.slice(from + 1)
@@ -161,7 +165,11 @@ const isMisspelled = (asked: string, meant: string, vocabulary: ReadonlySet<stri
   return !vocabulary.has(asked) && isOneSlip(asked, meant)
 }
 
-const isMistyped = (asked: ReadonlyArray<string>, meant: ReadonlyArray<string>, vocabulary: ReadonlySet<string>): boolean => {
+const isMistyped = (
+  asked: ReadonlyArray<string>,
+  meant: ReadonlyArray<string>,
+  vocabulary: ReadonlySet<string>
+): boolean => {
   if (asked.length !== meant.length) return false
   let slips = 0
   for (const [index, word] of asked.entries()) {
@@ -174,17 +182,26 @@ const isMistyped = (asked: ReadonlyArray<string>, meant: ReadonlyArray<string>, 
 }
 
 /** The tool whose own part was mistyped. */
-const findMistyped = (asked: string, tools: ReadonlyArray<ToolForms>, vocabulary: ReadonlySet<string>): ToolForms | undefined => {
+const findMistyped = (
+  asked: string,
+  tools: ReadonlyArray<ToolForms>,
+  vocabulary: ReadonlySet<string>
+): ToolForms | undefined => {
   const { own, server } = splitName(asked)
   const words = splitWords(own)
-  const found = takeOnly(tools.filter((tool) =>
-    (server === undefined || tool.server === server) && isMistyped(words, tool.words, vocabulary) &&
-    ratio(own.toLowerCase(), tool.own) >= cutoff))
+  const found = takeOnly(
+    tools.filter(
+      (tool) =>
+        (server === undefined || tool.server === server) &&
+        isMistyped(words, tool.words, vocabulary) &&
+        ratio(own.toLowerCase(), tool.own) >= cutoff
+    )
+  )
   return found?.candidate.destructive === true ? undefined : found
 }
 
 /** Finds among these tools the one that was meant by a name, or nothing. */
-export const makeNameFinder = (tools: ReadonlyArray<Candidate>): (name: string) => string | undefined => {
+export const makeNameFinder = (tools: ReadonlyArray<Candidate>): ((name: string) => string | undefined) => {
   const all = tools.map(toToolForms)
   const vocabulary = new Set(all.flatMap(({ words }) => words))
   return (name) => {

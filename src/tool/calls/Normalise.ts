@@ -1,13 +1,14 @@
 /**
- * The tool calls of an answer as they will be stored and executed: names and arguments repaired, repeated calls left out,
- * delegations capped. What is stored equals what is executed.
+ * The tool calls of an answer as they will be stored and executed: names and arguments repaired, repeated calls left
+ * out, delegations capped. What is stored equals what is executed.
  *
  * **Details**
  *
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are no JSON
- * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`, then
- * calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were cut makes the whole answer truncated:
- * nothing of it is executed. What cannot be repaired stays as it is, and gets an error result later.
+ * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`,
+ * then calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were
+ * cut makes the whole answer truncated: nothing of it is executed. What cannot be repaired stays as it is, and gets an
+ * error result later.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
@@ -51,15 +52,17 @@ const same: StepOutcome = { _tag: "Same" }
 const listCandidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
   tools.names.map((name) => ({ name, destructive: tools.get(name)?.facts.destructive === true }))
 
-const repairName = (tools: Snapshot): Step => (call) => {
-  // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
-  if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
-  const name = NameRepair.makeNameFinder(listCandidates(tools))(call.name)
-  if (name === undefined) return same
-  const sent = JSON.stringify(call.name.slice(0, 80))
-  const note = `There is no tool ${sent}: ${name} was called instead.`
-  return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} interpreted as ${name}`, note }
-}
+const repairName =
+  (tools: Snapshot): Step =>
+  (call) => {
+    // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
+    if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
+    const name = NameRepair.makeNameFinder(listCandidates(tools))(call.name)
+    if (name === undefined) return same
+    const sent = JSON.stringify(call.name.slice(0, 80))
+    const note = `There is no tool ${sent}: ${name} was called instead.`
+    return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} interpreted as ${name}`, note }
+  }
 
 const repairArguments: Step = (call) => {
   if (typeof call.params !== "string") return same
@@ -78,13 +81,19 @@ const repairArguments: Step = (call) => {
   }
 }
 
-const coerceValues = (tools: Snapshot): Step => (call) => {
-  const bound = tools.get(call.name)
-  const params = bound === undefined ? call.params : ArgumentRepair.coerce(call.params, bound.definition.parameters)
-  return params === call.params
-    ? same
-    : { _tag: "Changed", call: { ...call, params }, change: `values of ${call.name} turned into the types of its schema` }
-}
+const coerceValues =
+  (tools: Snapshot): Step =>
+  (call) => {
+    const bound = tools.get(call.name)
+    const params = bound === undefined ? call.params : ArgumentRepair.coerce(call.params, bound.definition.parameters)
+    return params === call.params
+      ? same
+      : {
+          _tag: "Changed",
+          call: { ...call, params },
+          change: `values of ${call.name} turned into the types of its schema`
+        }
+  }
 
 /** Counts in the closure: a step of one message. */
 const capDelegations = (most: number): Step => {
@@ -106,7 +115,10 @@ const dropRepeated = (): Step => {
   }
 }
 
-/** Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of one id. */
+/**
+ * Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of
+ * one id.
+ */
 const renameDuplicateIds = (): Step => {
   const taken = new Set<string>()
   return (call) => {
@@ -116,7 +128,9 @@ const renameDuplicateIds = (): Step => {
     let own = id
     for (let n = 2; taken.has(own); n++) own = `${id}_${n}`
     taken.add(own)
-    return own === id ? same : { _tag: "Changed", call: { ...call, id: own }, change: `a second call with the id ${id} is now ${own}` }
+    return own === id
+      ? same
+      : { _tag: "Changed", call: { ...call, id: own }, change: `a second call with the id ${id} is now ${own}` }
   }
 }
 
@@ -145,13 +159,16 @@ const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => 
 }
 
 /** The tool calls of an answer as they will be stored and executed. */
-export const normalise = (
-  parts: ReadonlyArray<ContentPart>,
-  tools: Snapshot,
-  limits: Limits
-): NormalisedCalls => {
+export const normalise = (parts: ReadonlyArray<ContentPart>, tools: Snapshot, limits: Limits): NormalisedCalls => {
   if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
-  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated(), renameDuplicateIds()]
+  const steps = [
+    repairName(tools),
+    repairArguments,
+    coerceValues(tools),
+    capDelegations(limits.delegations),
+    dropRepeated(),
+    renameDuplicateIds()
+  ]
   const changes: Array<Change> = []
   const notes = new Map<ContentPart, string>()
   let truncated = false
@@ -179,6 +196,6 @@ export const normalise = (
     if (note !== undefined) notes.set(call, note)
     return [call]
   }
-  const kept = parts.flatMap((part) => isCall(part) ? applySteps(part) : [part])
+  const kept = parts.flatMap((part) => (isCall(part) ? applySteps(part) : [part]))
   return { parts: kept, truncated, changes, notes }
 }

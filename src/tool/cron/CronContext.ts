@@ -1,5 +1,6 @@
 /**
- * Surroundings of a tool call, as far as they concern jobs: what new ones are given, and whether one of them is running.
+ * Surroundings of a tool call, as far as they concern jobs: what new ones are given, and whether one of them is
+ * running.
  *
  * **Example** (What new jobs are given)
  *
@@ -37,7 +38,6 @@ export const InsideJob = Context.Reference<{ readonly id: string; readonly maySc
 export const insideVariable = "HERMES_CRON_JOB"
 
 /** Variables that programs of jobs get besides their own environment. */
-export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(
-  InsideJob,
-  (inside) => inside === undefined || inside.maySchedule ? {} : { [insideVariable]: inside.id }
+export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(InsideJob, (inside) =>
+  inside === undefined || inside.maySchedule ? {} : { [insideVariable]: inside.id }
 )

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lease of the file, so that
- * two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease that its
- * holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
+ * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lease of the file, so
+ * that two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease
+ * that its holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
  *
  * Runs that were missed are made up for once, however many times it was, and only within the schedule's grace
  * (`When.graceMillis`); later, the moment is counted as missed.
@@ -72,7 +72,10 @@ export interface Service {
   /** Makes it due now. */
   readonly trigger: (reference: string) => Effect.Effect<Job, CronError>
   readonly remove: (reference: string) => Effect.Effect<Job, CronError>
-  /** The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed over. */
+  /**
+   * The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed
+   * over.
+   */
   readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
   /** Takes a job for a run; undefined when it is not due any more, or somebody else has it. */
   readonly claim: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
@@ -81,7 +84,10 @@ export interface Service {
   /** Says that a run still lives; false when it is not the holder's any more. */
   readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
   /** Says how a run ended. */
-  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.FinishedRun) => Effect.Effect<JobClaim.Settlement, CronStoreError>
+  readonly settle: (
+    claim: JobClaim.Claim,
+    ended: JobClaim.FinishedRun
+  ) => Effect.Effect<JobClaim.Settlement, CronStoreError>
 }
 
 /** The scheduled jobs of a user. */
@@ -98,10 +104,13 @@ const resolveReference = (jobs: ReadonlyArray<Job>, reference: string): Result.R
   if (only === undefined) return Result.fail(makeRefusal(`no job "${wanted}": list them with \`hermes cron list\``))
   return others.length === 0
     ? Result.succeed(only)
-    : Result.fail(makeRefusal(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`))
+    : Result.fail(
+        makeRefusal(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`)
+      )
 }
 
-const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> => jobs.map((other) => other.id === job.id ? job : other)
+const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> =>
+  jobs.map((other) => (other.id === job.id ? job : other))
 
 /** Without those that were done longest ago. */
 const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
@@ -121,51 +130,61 @@ export const make = (file: JobFile.JobFile): Service => {
   ): Effect.Effect<Job, CronError> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       file.change(({ jobs }) =>
-        Effect.fromResult(Result.gen(function*() {
-          const job = yield* resolveReference(jobs, reference)
-          const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
-          return [next, replaceJob(jobs, next)] as const
-        }))
-      ))
+        Effect.fromResult(
+          Result.gen(function* () {
+            const job = yield* resolveReference(jobs, reference)
+            const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
+            return [next, replaceJob(jobs, next)] as const
+          })
+        )
+      )
+    )
 
   /** The ids of the jobs whose output is wanted. */
   const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
-    draft.contextFrom === undefined ? Result.succeed(draft) : Result.mapBoth(
-      Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))),
-      {
-        onFailure: ({ message }) => message,
-        onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
-      }
-    )
+    draft.contextFrom === undefined
+      ? Result.succeed(draft)
+      : Result.mapBoth(Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))), {
+          onFailure: ({ message }) => message,
+          onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
+        })
 
-  const create: Service["create"] = Effect.fnUntraced(function*(draft) {
+  const create: Service["create"] = Effect.fnUntraced(function* (draft) {
     const id = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
-      Effect.fromResult(Result.mapError(
-        Result.gen(function*() {
-          if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
-            return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
-          }
-          const whole = yield* resolveContext(jobs, draft)
-          const job = yield* JobDraft.create(whole, id, { now, timezone: draft.timezone ?? JobSchedule.readLocalTimezone() })
-          return [job, dropOldCompleted([...jobs, job])] as const
-        }),
-        makeRefusal
-      ))
+      Effect.fromResult(
+        Result.mapError(
+          Result.gen(function* () {
+            if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
+              return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
+            }
+            const whole = yield* resolveContext(jobs, draft)
+            const job = yield* JobDraft.create(whole, id, {
+              now,
+              timezone: draft.timezone ?? JobSchedule.readLocalTimezone()
+            })
+            return [job, dropOldCompleted([...jobs, job])] as const
+          }),
+          makeRefusal
+        )
+      )
     )
   })
 
   const update: Service["update"] = (reference, draft) =>
     editJob(reference, (job, now, jobs) =>
       Result.flatMap(resolveContext(jobs, draft), (whole) =>
-        JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })))
+        JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })
+      )
+    )
 
   const pause: Service["pause"] = (reference) =>
     editJob(reference, (job) =>
       job.state === "completed"
         ? Result.fail(`${job.name} is done: there is nothing to pause`)
-        : Result.succeed({ ...job, state: "paused" }))
+        : Result.succeed({ ...job, state: "paused" })
+    )
 
   const resume: Service["resume"] = (reference) =>
     editJob(reference, (job, now) => {
@@ -180,14 +199,17 @@ export const make = (file: JobFile.JobFile): Service => {
     editJob(reference, (job, now) =>
       job.state === "paused"
         ? Result.fail(`${job.name} is paused: resume it first`)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) }))
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) })
+    )
 
   const remove: Service["remove"] = (reference) =>
     file.change(({ jobs }) =>
-      Effect.fromResult(Result.map(resolveReference(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const))
+      Effect.fromResult(
+        Result.map(resolveReference(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const)
+      )
     )
 
-  const due: Service["due"] = Effect.gen(function*() {
+  const due: Service["due"] = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
     const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
@@ -199,27 +221,31 @@ export const make = (file: JobFile.JobFile): Service => {
     })
   })
 
-  const claim: Service["claim"] = Effect.fnUntraced(function*(id) {
+  const claim: Service["claim"] = Effect.fnUntraced(function* (id) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) => {
       const job = jobs.find((job) => job.id === id)
-      if (job === undefined || JobClaim.sweepJob(job, now) !== job || !JobClaim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
+      if (job === undefined || JobClaim.sweepJob(job, now) !== job || !JobClaim.isDue(job, now))
+        return Effect.succeed([undefined, undefined] as const)
       const [claim, held] = JobClaim.claimScheduled(job, token, now)
       return Effect.succeed([claim, replaceJob(jobs, held)] as const)
     })
   })
 
-  const take: Service["take"] = Effect.fnUntraced(function*(reference) {
+  const take: Service["take"] = Effect.fnUntraced(function* (reference) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
-      Effect.fromResult(Result.gen(function*() {
-        const job = JobClaim.sweepJob(yield* resolveReference(jobs, reference), now)
-        if (job.running !== null) return yield* Result.fail(makeRefusal(`${job.name} is running since ${job.running.since}: wait for it`))
-        const [claim, held] = JobClaim.claimImmediately(job, token, now)
-        return [claim, replaceJob(jobs, held)] as const
-      }))
+      Effect.fromResult(
+        Result.gen(function* () {
+          const job = JobClaim.sweepJob(yield* resolveReference(jobs, reference), now)
+          if (job.running !== null)
+            return yield* Result.fail(makeRefusal(`${job.name} is running since ${job.running.since}: wait for it`))
+          const [claim, held] = JobClaim.claimImmediately(job, token, now)
+          return [claim, replaceJob(jobs, held)] as const
+        })
+      )
     )
   })
 
@@ -235,7 +261,8 @@ export const make = (file: JobFile.JobFile): Service => {
         if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
         const [result, next] = work(job, now)
         return Effect.succeed([result, dropOldCompleted(replaceJob(jobs, next))] as const)
-      }))
+      })
+    )
 
   return {
     list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
@@ -250,7 +277,8 @@ export const make = (file: JobFile.JobFile): Service => {
     claim,
     take,
     renew: (claim) => changeClaimed(claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),
-    settle: (claim, ended) => changeClaimed<JobClaim.Settlement>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
+    settle: (claim, ended) =>
+      changeClaimed<JobClaim.Settlement>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
   }
 }
 

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Names are those of the file and of what tools and commands print. Times are ISO 8601. Provider and model are those of the
- * moment when the job was made, so that a change of the configuration does not change what runs at night.
+ * Names are those of the file and of what tools and commands print. Times are ISO 8601. Provider and model are those of
+ * the moment when the job was made, so that a change of the configuration does not change what runs at night.
  *
  * Source: `hermes-product.md` §2.5.
  */
@@ -90,10 +90,10 @@ export class CronRefused extends Schema.TaggedError<CronRefused>("hermes-effect/
 }) {}
 
 /** The jobs cannot be read or written. */
-export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-effect/CronStoreError")("CronStoreError", {
-  message: Schema.String,
-  cause: Schema.optional(Schema.Defect())
-}) {}
+export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-effect/CronStoreError")(
+  "CronStoreError",
+  { message: Schema.String, cause: Schema.optional(Schema.Defect()) }
+) {}
 
 /** See {@link CronRefused} and {@link CronStoreError}. */
 export type CronError = CronRefused | CronStoreError
@@ -104,10 +104,10 @@ export const makeRefusal = (message: string): CronRefused => new CronRefused({ m
 // A job as tools and commands show it.
 
 /** Names the job's activity: its state, or that it runs at the moment. */
-export const describeState = ({ running, state }: Job): string => running === null ? state : "running"
+export const describeState = ({ running, state }: Job): string => (running === null ? state : "running")
 
 /** Number of of its runs are behind it: `2/5`, `2` where there is no end. */
-export const formatProgress = ({ runs, times }: Job): string => times === null ? String(runs) : `${runs}/${times}`
+export const formatProgress = ({ runs, times }: Job): string => (times === null ? String(runs) : `${runs}/${times}`)
 
 /** Time of the next run, in its own time zone; undefined for one that does not. */
 export const formatNextRun = ({ next_run_at, schedule, state }: Job): string | undefined => {
@@ -169,13 +169,16 @@ export type Settlement =
   /** The job was removed meanwhile, or given to somebody else. */
   | { readonly _tag: "Lost" }
   | {
-    readonly _tag: "Settled"
-    readonly job: Job
-    /** True when the user has not been told of this yet, or asked for it; only what keeps a job from running is told once. */
-    readonly isNews: boolean
-  }
+      readonly _tag: "Settled"
+      readonly job: Job
+      /**
+       * True when the user has not been told of this yet, or asked for it; only what keeps a job from running is told
+       * once.
+       */
+      readonly isNews: boolean
+    }
 
-const readTime = (text: string | null): number | undefined => text === null ? undefined : JobSchedule.toMillis(text)
+const readTime = (text: string | null): number | undefined => (text === null ? undefined : JobSchedule.toMillis(text))
 
 /** True when its time has come, and nobody has it. */
 export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
@@ -212,7 +215,7 @@ const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRu
     last_output: output ?? job.last_output,
     last_session_id: sessionId ?? null,
     running: null,
-    alert: status === "blocked" ? error ?? "" : null
+    alert: status === "blocked" ? (error ?? "") : null
   }
 }
 
@@ -229,7 +232,8 @@ export const sweepJob = (job: Job, now: number): Job => {
     return until > now ? job : recordRunEnd(job, { status: "error", error: died }, now)
   }
   const meant = readTime(next_run_at)
-  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.computeGrace(job.schedule, meant)) return job
+  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.computeGrace(job.schedule, meant))
+    return job
   return completeIfDone({ ...job, missed: job.missed + 1, next_run_at: computeNextRun(job, now) })
 }
 
@@ -254,7 +258,9 @@ export const claimImmediately = (job: Job, token: string, now: number): readonly
 
 /** Keeps a claim good. */
 export const renewClaim = (job: Job, now: number): Job =>
-  job.running === null ? job : { ...job, running: { ...job.running, lease_until: JobSchedule.toIso(now + leaseMillis) } }
+  job.running === null
+    ? job
+    : { ...job, running: { ...job.running, lease_until: JobSchedule.toIso(now + leaseMillis) } }
 
 /** Gives a job back. */
 export const settleRun = (job: Job, how: FinishedRun, now: number): readonly [Settlement, Job] => {

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * A prompt and the texts of skills reach an agent that nobody watches, so they are searched for instructions that want to
- * take it over or carry secrets away. A script lies below `scripts/` of the home directory and is named by its path there.
+ * A prompt and the texts of skills reach an agent that nobody watches, so they are searched for instructions that want
+ * to take it over or carry secrets away. A script lies below `scripts/` of the home directory and is named by its path
+ * there.
  *
  * Source: `hermes-product.md` §2.3 ("prompts are scanned") and §2.5.
  */
@@ -52,13 +53,17 @@ const removeControls = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]
 const makeTitle = ({ name, prompt = "", script, skills = [] }: Draft): string => {
   const given = removeControls(name ?? "")
   if (given !== "") return given
-  const words = removeControls(prompt === "" ? script ?? skills[0] ?? "" : prompt).replaceAll(/\s+/g, " ")
+  const words = removeControls(prompt === "" ? (script ?? skills[0] ?? "") : prompt).replaceAll(/\s+/g, " ")
   return words.length > 50 ? TextCut.shorten(words, 49) : words
 }
 
 /** Below `scripts/`, and nowhere else. */
 const isInside = (path: string): boolean =>
-  path !== "" && !path.startsWith("/") && !path.startsWith("~") && !path.includes("\0") && !/^[A-Za-z]:|\\/.test(path) &&
+  path !== "" &&
+  !path.startsWith("/") &&
+  !path.startsWith("~") &&
+  !path.includes("\0") &&
+  !/^[A-Za-z]:|\\/.test(path) &&
   !path.split("/").some((part) => part === ".." || part === "")
 
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
@@ -67,21 +72,30 @@ const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name
 const findProblem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`
-  if (prompt.length > maxPrompt) return `the prompt is longer than ${maxPrompt} characters: put the details into a file and name that`
-  if (times !== undefined && !(Number.isInteger(times) && times > 0)) return "repeat is a number of runs, 1 or more: leave it out for no end"
-  if (skills.length > maxItems || contextFrom.length > maxItems) return `a job takes ${maxItems} skills and ${maxItems} other jobs at most`
+  if (prompt.length > maxPrompt)
+    return `the prompt is longer than ${maxPrompt} characters: put the details into a file and name that`
+  if (times !== undefined && !(Number.isInteger(times) && times > 0))
+    return "repeat is a number of runs, 1 or more: leave it out for no end"
+  if (skills.length > maxItems || contextFrom.length > maxItems)
+    return `a job takes ${maxItems} skills and ${maxItems} other jobs at most`
   const strange = skills.find((skill) => !isSkill(skill))
   if (strange !== undefined) return `"${removeControls(strange)}" is no name of a skill`
   if (script !== undefined && !isInside(script)) {
     return `"${removeControls(script)}": a script is named by its path below the scripts directory of the home directory, such as report.py`
   }
-  if (workdir !== undefined && !workdir.startsWith("/")) return `the working directory ${removeControls(workdir)} is not absolute`
+  if (workdir !== undefined && !workdir.startsWith("/"))
+    return `the working directory ${removeControls(workdir)} is not absolute`
   if (toolsets?.length === 0) return "the list of toolsets is empty: name some, or leave it out"
   return findInjection("the prompt", `${prompt}\n${name}`)
 }
 
 /** True when there is anything to do. */
-const findMissingWork = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
+const findMissingWork = ({
+  no_agent,
+  prompt,
+  script,
+  skills
+}: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
   if (no_agent && script === undefined) return "a job without an agent needs a script"
   return prompt.trim() === "" && skills.length === 0 && script === undefined
     ? "a job needs a prompt or a skill: say what it should do"
@@ -132,7 +146,7 @@ const scheduleFirstRun = (written: string, reading: JobSchedule.Reading) =>
 
 /** A new job. */
 export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): Result.Result<Job, string> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${JobSchedule.forms}`)
     const { next_run_at, schedule } = yield* scheduleFirstRun(draft.schedule, reading)
     const job: Job = {
@@ -149,7 +163,7 @@ export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): 
 
 /** A job with what is given changed; a new schedule sets it going again. */
 export const change = (job: Job, draft: Draft, reading: JobSchedule.Reading): Result.Result<Job, string> =>
-  Result.gen(function*() {
+  Result.gen(function* () {
     const given = Object.fromEntries(Object.entries(toWork(draft)).filter(([key]) => isGiven(key, draft)))
     const worked: Job = { ...job, ...given, alert: null }
     const times = draft.times ?? job.times
@@ -157,7 +171,8 @@ export const change = (job: Job, draft: Draft, reading: JobSchedule.Reading): Re
     const written = draft.schedule ?? rezoned
     if (written === undefined) return yield* checkJob({ ...worked, times }, draft)
     const { next_run_at, schedule } = yield* scheduleFirstRun(written, reading)
-    const often = draft.times ?? (schedule.kind === "once" ? job.runs + 1 : job.schedule.kind === "once" ? null : job.times)
+    const often =
+      draft.times ?? (schedule.kind === "once" ? job.runs + 1 : job.schedule.kind === "once" ? null : job.times)
     const state = job.state === "completed" ? "scheduled" : job.state
     return yield* checkJob({ ...worked, schedule, next_run_at, times: often, state }, draft)
   })
@@ -179,8 +194,8 @@ const isGiven = (key: string, draft: Draft): boolean => {
   return name !== undefined && draft[name] !== undefined
 }
 
-// The provider and model of a job: those of the moment when it was made, in place of those of the settings when it runs.
-// Pure.
+// The provider and model of a job: those of the moment when it was made, in place of those of the settings when it
+// runs. Pure.
 //
 // **Details**
 //
@@ -189,7 +204,11 @@ const isGiven = (key: string, draft: Draft): boolean => {
 //
 // Source: `hermes-product.md` §2.5 ("provider and model are snapshotted at creation").
 
-const dropUndefined = ({ base_url, model, provider }: { readonly [K in keyof Model]: Model[K] | undefined }): Model => ({
+const dropUndefined = ({
+  base_url,
+  model,
+  provider
+}: { readonly [K in keyof Model]: Model[K] | undefined }): Model => ({
   ...(provider === undefined ? {} : { provider }),
   ...(model === undefined ? {} : { model }),
   ...(base_url === undefined ? {} : { base_url })
@@ -206,19 +225,24 @@ export const readCurrentModel = (settings: Values, environment: Environment["Ser
 }
 
 /**
- * The settings with the model of a job, laid over that of the settings as one source over another: what belongs to another
- * provider or address than the job's goes.
+ * The settings with the model of a job, laid over that of the settings as one source over another: what belongs to
+ * another provider or address than the job's goes.
  */
 export const applyModel = (settings: Values, environment: Environment["Service"], wanted: Model): Values => {
   const { default: model, ...own } = settings.model
   const current = readCurrentModel(settings, environment)
   const chosen = wanted.model ?? model
   const named = chosen === undefined ? {} : { default: chosen }
-  const isSame = (wanted.provider === undefined || wanted.provider === current.provider) &&
-    (wanted.base_url === undefined && wanted.provider === undefined || wanted.base_url === settings.model.baseUrl)
+  const isSame =
+    (wanted.provider === undefined || wanted.provider === current.provider) &&
+    ((wanted.base_url === undefined && wanted.provider === undefined) || wanted.base_url === settings.model.baseUrl)
   if (isSame) return { ...settings, model: { ...settings.model, ...named } }
   // A job that names a provider and no address means the provider's own.
-  const { apiKey: _, baseUrl: __, ...rest } = RouteStatement.merge(own, { provider: wanted.provider, baseUrl: wanted.base_url })
+  const {
+    apiKey: _,
+    baseUrl: __,
+    ...rest
+  } = RouteStatement.merge(own, { provider: wanted.provider, baseUrl: wanted.base_url })
   return {
     ...settings,
     model: { ...rest, ...named, ...(wanted.base_url === undefined ? {} : { baseUrl: wanted.base_url }) },

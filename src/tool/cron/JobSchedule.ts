@@ -10,8 +10,8 @@
  * | `0 9 * * mon-fri`, `@daily` | a cron expression of five fields, in the schedule's time zone |
  * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once, at that time; without an offset in the schedule's time zone |
  *
- * The time zone is part of the schedule, so that a job means the same after the machine moved. A time that the clock skips
- * is run right after the gap, one that it shows twice is run the first time.
+ * The time zone is part of the schedule, so that a job means the same after the machine moved. A time that the clock
+ * skips is run right after the gap, one that it shows twice is run the first time.
  *
  * **Gotchas**
  *
@@ -48,7 +48,8 @@ export interface Reading {
 }
 
 /** Forms of a schedule, for a user whose text means nothing. */
-export const forms = "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
+export const forms =
+  "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
 
 /** Age up to which a single time is still taken: the time that it takes to say it. */
 const lateMillis = 120_000
@@ -75,13 +76,15 @@ const nicknames: Readonly<Record<string, string>> = {
 export const toIso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 /** The moment of a stored time; undefined when it is none. */
-export const toMillis = (text: string): number | undefined => Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
+export const toMillis = (text: string): number | undefined =>
+  Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
 
 const parseMinutes = (text: string): number | undefined => {
   if (new RegExp(`^${unit}$`).test(text)) return units[text.charAt(0)]
   if (!span.test(text)) return undefined
   let minutes = 0
-  for (const [, count = "", name = ""] of text.matchAll(spanPart)) minutes += Number(count) * (units[name.charAt(0)] ?? 0)
+  for (const [, count = "", name = ""] of text.matchAll(spanPart))
+    minutes += Number(count) * (units[name.charAt(0)] ?? 0)
   return minutes
 }
 
@@ -119,8 +122,11 @@ const parseCron = (text: string, timezone: string): Result.Result<Schedule, stri
   const expression = nicknames[text] ?? text.replaceAll(/\s+/g, " ")
   const schedule: Schedule = { kind: "cron", expression, timezone }
   const parsed = Cron.parse(expression, timezone)
-  if (Result.isFailure(parsed)) return Result.fail(`"${text}" is no cron expression (${parsed.failure.message}): ${forms}`)
-  return findNextAfter(schedule, 0) === undefined ? Result.fail(`"${text}" never comes: no calendar has that day`) : Result.succeed(schedule)
+  if (Result.isFailure(parsed))
+    return Result.fail(`"${text}" is no cron expression (${parsed.failure.message}): ${forms}`)
+  return findNextAfter(schedule, 0) === undefined
+    ? Result.fail(`"${text}" never comes: no calendar has that day`)
+    : Result.succeed(schedule)
 }
 
 /** Reads what somebody wrote; an error is a line that says what to write instead. */
@@ -132,11 +138,20 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   if (repeated !== undefined) {
     const minutes = parseMinutes(repeated)
     if (minutes === undefined) return Result.fail(`"${written}" cannot be read: ${forms}`)
-    return Result.map(checkBounds(minutes, written), (minutes): Schedule => ({ kind: "interval", minutes, anchor: toIso(now), timezone }))
+    return Result.map(checkBounds(minutes, written), (minutes): Schedule => ({
+      kind: "interval",
+      minutes,
+      anchor: toIso(now),
+      timezone
+    }))
   }
   const delay = parseMinutes(text.replace(/^in\s+/, ""))
   if (delay !== undefined) {
-    return Result.map(checkBounds(delay, written), (minutes): Schedule => ({ kind: "once", at: toIso(now + minutes * minuteMillis), timezone }))
+    return Result.map(checkBounds(delay, written), (minutes): Schedule => ({
+      kind: "once",
+      at: toIso(now + minutes * minuteMillis),
+      timezone
+    }))
   }
   if (time.test(text)) {
     const at = parseMoment(text, timezone)
@@ -184,8 +199,8 @@ const leastGrace = 2 * minuteMillis
 const mostGrace = 120 * minuteMillis
 
 /**
- * Delay after which a moment is no longer worth a run: half the time to the next one, between two minutes and two hours. A
- * single time has no next one: it is run however late.
+ * Delay after which a moment is no longer worth a run: half the time to the next one, between two minutes and two
+ * hours. A single time has no next one: it is run however late.
  */
 export const computeGrace = (schedule: Schedule, moment: number): number => {
   if (schedule.kind === "once") return Number.POSITIVE_INFINITY
@@ -193,13 +208,18 @@ export const computeGrace = (schedule: Schedule, moment: number): number => {
   return next === undefined ? mostGrace : Math.min(mostGrace, Math.max(leastGrace, (next - moment) / 2))
 }
 
-const amounts: ReadonlyArray<readonly [number, string]> = [[units["d"] ?? 1, "d"], [units["h"] ?? 1, "h"], [1, "m"]]
+const amounts: ReadonlyArray<readonly [number, string]> = [
+  [units["d"] ?? 1, "d"],
+  [units["h"] ?? 1, "h"],
+  [1, "m"]
+]
 
 /** A time as people read it, in the schedule's zone. */
 export const formatTime = (millis: number, timezone: string): string =>
   Option.match(DateTime.zoneFromString(timezone), {
     onNone: () => toIso(millis),
-    onSome: (timeZone) => DateTime.formatIsoOffset(DateTime.makeZonedUnsafe(millis, { timeZone })).replace(/:\d\d\.\d{3}/, "")
+    onSome: (timeZone) =>
+      DateTime.formatIsoOffset(DateTime.makeZonedUnsafe(millis, { timeZone })).replace(/:\d\d\.\d{3}/, "")
   })
 
 /** A schedule in words. */

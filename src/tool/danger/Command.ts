@@ -65,14 +65,19 @@ export const toKnownField = (text: string): Field => ({
 
 /** A program's name as rules know it. */
 export const toProgramName = (text: string): string =>
-  text.slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1).toLowerCase().replace(/\.(?:exe|cmd|bat)$/, "")
+  text
+    .slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1)
+    .toLowerCase()
+    .replace(/\.(?:exe|cmd|bat)$/, "")
 
 /** Number of the words before `--`. */
-const findOptionsEnd = (args: ReadonlyArray<string>): number => args.includes("--") ? args.indexOf("--") : args.length
+const findOptionsEnd = (args: ReadonlyArray<string>): number => (args.includes("--") ? args.indexOf("--") : args.length)
 
 /** Returns the words that are no flags, and everything after `--`. */
-export const selectOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
-  [...args.slice(0, findOptionsEnd(args)).filter((arg) => !arg.startsWith("-") || arg === "-"), ...args.slice(findOptionsEnd(args) + 1)]
+export const selectOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...args.slice(0, findOptionsEnd(args)).filter((arg) => !arg.startsWith("-") || arg === "-"),
+  ...args.slice(findOptionsEnd(args) + 1)
+]
 
 /** True when one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
 export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
@@ -80,7 +85,7 @@ export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: Read
     if (flag.length < 2 || !flag.startsWith("-")) return false
     if (!flag.startsWith("--")) return Array.from(flag.slice(1)).some((letter) => letters.includes(letter))
     const name = flag.slice(2).split("=", 1)[0] ?? ""
-    return name !== "" && long.some((item) => item === name || name.length > 2 && item.startsWith(name))
+    return name !== "" && long.some((item) => item === name || (name.length > 2 && item.startsWith(name)))
   })
 
 // Reason why a command is dangerous: the family that it belongs to and one sentence about it. An approval
@@ -90,8 +95,22 @@ export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: Read
 
 /** The families of dangerous commands. */
 export type Family =
-  | "file destruction" | "privilege" | "disk" | "exfiltration" | "history rewriting" | "publication" | "process kill" | "remote code" | "encoded payload"
-  | "configuration tampering" | "database" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
+  | "file destruction"
+  | "privilege"
+  | "disk"
+  | "exfiltration"
+  | "history rewriting"
+  | "publication"
+  | "process kill"
+  | "remote code"
+  | "encoded payload"
+  | "configuration tampering"
+  | "database"
+  | "inline code"
+  | "container"
+  | "shutdown"
+  | "unreadable"
+  | "unknown"
 
 /** A danger of a command. */
 export interface Finding {
@@ -114,13 +133,13 @@ export type Rule = (command: Command) => Finding | undefined
 /** Returns the paths that a command writes by redirection. */
 export const listRedirectTargets = ({ redirects }: Command): ReadonlyArray<string> =>
   redirects
-    .filter(({ operator, target }) =>
-      operator.includes(">") && !(operator === ">&" && /^(?:\d+|-)$/.test(target.text)))
+    .filter(({ operator, target }) => operator.includes(">") && !(operator === ">&" && /^(?:\d+|-)$/.test(target.text)))
     .map(({ target }) => target.shown)
 
 /** True when help or the version is all that is asked for. */
 export const isHelpRequest = (args: ReadonlyArray<string>): boolean =>
-  args.some((arg) => arg === "--help" || arg === "--version") || args.length === 1 && (args[0] === "-h" || args[0] === "-V")
+  args.some((arg) => arg === "--help" || arg === "--version") ||
+  (args.length === 1 && (args[0] === "-h" || args[0] === "-V"))
 
 /** A set of names from a text of words. */
 export const parseNames = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
@@ -133,9 +152,11 @@ export const makeTable = <A>(rows: ReadonlyArray<readonly [names: string, value:
 export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
 
 /** The first row that fits a command. */
-export const makeRowRule = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
-  const own = program === "" || isHelpRequest(args) ? [] : rows.filter(([name]) => name.test(program))
-  const words = own.length === 0 ? "" : wordsOf(args)
-  const found = own.find(([, pattern]) => pattern.test(words))
-  return found === undefined ? undefined : makeFinding(found[2], found[3])
-}
+export const makeRowRule =
+  (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule =>
+  ({ args, program }) => {
+    const own = program === "" || isHelpRequest(args) ? [] : rows.filter(([name]) => name.test(program))
+    const words = own.length === 0 ? "" : wordsOf(args)
+    const found = own.find(([, pattern]) => pattern.test(words))
+    return found === undefined ? undefined : makeFinding(found[2], found[3])
+  }

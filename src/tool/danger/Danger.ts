@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A command is read as a shell would read it (quotes, ANSI-C quotes, braces, variables that the line itself sets, `$IFS`,
- * substitutions whose output is known, here-documents, `sudo`, `env`, `xargs`, `sh -c`, `eval`, decoded pipelines), and once
- * more without its disguise of foreign letters. Rules look at commands, never at text, so that prose which mentions a
- * command (`git commit -m "rm -rf /"`) is no alarm.
+ * A command is read as a shell would read it (quotes, ANSI-C quotes, braces, variables that the line itself sets,
+ * `$IFS`, substitutions whose output is known, here-documents, `sudo`, `env`, `xargs`, `sh -c`, `eval`, decoded
+ * pipelines), and once more without its disguise of foreign letters. Rules look at commands, never at text, so that
+ * prose which mentions a command (`git commit -m "rm -rf /"`) is no alarm.
  *
- * The **floor** is what no flag, mode or approval lifts: deletion of the root, a system directory or a home, file systems
- * and raw disks, fork bombs, killing every process, shutting down, and what cannot be read: quoting that does not parse,
- * nesting and expansion beyond every ordinary command.
+ * The **floor** is what no flag, mode or approval lifts: deletion of the root, a system directory or a home, file
+ * systems and raw disks, fork bombs, killing every process, shutting down, and what cannot be read: quoting that does
+ * not parse, nesting and expansion beyond every ordinary command.
  *
  * Pure, never throws, and takes time linear in the text.
  *
@@ -27,14 +27,18 @@ import * as Explanations from "./rules/Explanations.ts"
 import * as FloorRules from "./rules/FloorRules.ts"
 import * as LossRules from "./rules/LossRules.ts"
 
-// Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible and
-// compatibility characters, letters of other scripts that look like Latin ones.
+// Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible
+// and compatibility characters, letters of other scripts that look like Latin ones.
 //
 // Source: `hermes-llm.md` §19.7 (normalisation before matching).
 
 /** CSI and OSC sequences, and single escapes. */
 const terminal = new RegExp(
-  [String.raw`\u001b\[[0-?]*[ -/]*[@-~]`, String.raw`\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?`, String.raw`\u001b[@-Z\\-_]`].join("|"),
+  [
+    String.raw`\u001b\[[0-?]*[ -/]*[@-~]`,
+    String.raw`\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?`,
+    String.raw`\u001b[@-Z\\-_]`
+  ].join("|"),
   "g"
 )
 const control = new RegExp(String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]`, "g")
@@ -44,9 +48,11 @@ const blank = /[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
 
 /** Cyrillic and Greek letters, each with the Latin one that it looks like. */
 const lookalikes = new Map(
-  Array.from("аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwкkмmтtвbнhгrАAВBЕEКKМMНHОOРPСCТTХXαaεeιiκkνvοoρpτtυuχxωwɡgɩiıiⅼl∕/⁄/".matchAll(/(.)(.)/gu)).map(
-    ([, foreign = "", latin = ""]) => [foreign, latin] as const
-  )
+  Array.from(
+    "аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwкkмmтtвbнhгrАAВBЕEКKМMНHОOРPСCТTХXαaεeιiκkνvοoρpτtυuχxωwɡgɩiıiⅼl∕/⁄/".matchAll(
+      /(.)(.)/gu
+    )
+  ).map(([, foreign = "", latin = ""]) => [foreign, latin] as const)
 )
 const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu")
 
@@ -54,14 +60,16 @@ const plain = /^[\t\n\r -~]*$/
 
 /** Normalises a command to what the eye takes it for; the text itself when it is plain ASCII. */
 const removeDisguise = (text: string): string =>
-  plain.test(text) ? text : text
-    .replace(terminal, "")
-    .replace(control, "")
-    .replace(blank, " ")
-    .normalize("NFKC")
-    .replace(invisible, "")
-    .replace(dash, "-")
-    .replace(lookalike, (char) => lookalikes.get(char) ?? char)
+  plain.test(text)
+    ? text
+    : text
+        .replace(terminal, "")
+        .replace(control, "")
+        .replace(blank, " ")
+        .normalize("NFKC")
+        .replace(invisible, "")
+        .replace(dash, "-")
+        .replace(lookalike, (char) => lookalikes.get(char) ?? char)
 
 /** Characters that turn the direction of text or that no eye sees, and that no language needs in a command. */
 const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
@@ -78,31 +86,54 @@ export interface Verdict {
   readonly onlyReads: boolean
 }
 
-/** Characters of a command at most. A longer one is not judged and does not run: Linux takes no longer argument for `sh -c`. */
+/**
+ * Characters of a command at most. A longer one is not judged and does not run: Linux takes no longer argument for
+ * `sh -c`.
+ */
 export const maxLength = 131_072
 
-/** Kinds of danger that no wall stops: to the working tree and its repository, and to what a command may reach elsewhere. */
-const inside: ReadonlySet<Family> = new Set(["file destruction", "history rewriting", "publication", "database", "container", "unreadable"])
+/**
+ * Kinds of danger that no wall stops: to the working tree and its repository, and to what a command may reach
+ * elsewhere.
+ */
+const inside: ReadonlySet<Family> = new Set([
+  "file destruction",
+  "history rewriting",
+  "publication",
+  "database",
+  "container",
+  "unreadable"
+])
 
 const unknown: Finding = makeFinding("unknown", "command that is not known to only read")
 
-/** Surroundings of a command: a wall, one with all of the network, or nothing and this rule about commands that are not known to only read. */
+/**
+ * Surroundings of a command: a wall, one with all of the network, or nothing and this rule about commands that are not
+ * known to only read.
+ */
 export type Surroundings = "confined" | "connected" | "ask" | "allow"
 
 /** Findings that a user is asked about: behind a wall those that it does not stop. */
-export const selectAskedFindings = ({ findings, onlyReads }: Verdict, surroundings: Surroundings): ReadonlyArray<Finding> => {
+export const selectAskedFindings = (
+  { findings, onlyReads }: Verdict,
+  surroundings: Surroundings
+): ReadonlyArray<Finding> => {
   if (surroundings === "confined") return findings.filter(({ family }) => inside.has(family))
-  if (surroundings === "connected") return findings.filter(({ family }) => inside.has(family) || family === "remote code")
+  if (surroundings === "connected")
+    return findings.filter(({ family }) => inside.has(family) || family === "remote code")
   return findings.length > 0 || onlyReads || surroundings === "allow" ? findings : [unknown]
 }
 
 const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...Explanations.rules]
 
 /** Finds the dangers of commands that are read already. */
-export const findDangers = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
-  [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.findRunDownload(commands) ?? []].flat()]
+export const findDangers = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => [
+  ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
+  ...[Explanations.findRunDownload(commands) ?? []].flat()
+]
 
-const makeUnreadableFinding = (why: string): Finding => makeFloorFinding("unreadable", `command that cannot be read: ${why}`)
+const makeUnreadableFinding = (why: string): Finding =>
+  makeFloorFinding("unreadable", `command that cannot be read: ${why}`)
 
 const buildVerdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
@@ -113,7 +144,9 @@ const buildVerdict = (line: string, findings: ReadonlyArray<Finding>, commands: 
   return {
     floor: all.find(({ gravity }) => gravity === "floor"),
     findings: all,
-    commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]),
+    commands: commands.flatMap(({ args, program }) =>
+      program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]
+    ),
     onlyReads: all.length === 0 && Reading.isOnlyReading(line, commands)
   }
 }

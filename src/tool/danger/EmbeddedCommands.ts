@@ -1,11 +1,12 @@
 /**
- * Shell scripts that programs are handed as text: behind a flag that runs it, in a variable or setting that names a pager or an
- * editor, in the code of another language, typed into another terminal. Each is judged as if it stood there alone.
+ * Shell scripts that programs are handed as text: behind a flag that runs it, in a variable or setting that names a
+ * pager or an editor, in the code of another language, typed into another terminal. Each is judged as if it stood there
+ * alone.
  *
  * **Gotchas**
  *
- * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or patterns
- * ({@link isProse}) have none.
+ * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or
+ * patterns ({@link isProse}) have none.
  */
 import { makeTable, type Command, type Field, toKnownField, parseNames } from "./Command.ts"
 import { joinFields } from "./WordExpansion.ts"
@@ -14,35 +15,47 @@ import { joinFields } from "./WordExpansion.ts"
 export const shells = parseNames("sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash pwsh powershell")
 
 /** Programs that run code in a language of their own. */
-export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
+export const interpreters =
+  /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 
 /** Programs that show, search or write text, whatever it says. */
 const textual = parseNames(`
   echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[ mkdir cp mv
   open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias stat
 `)
-const gitProse = /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
+const gitProse =
+  /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
 
 /** True for a program whose arguments are no commands, even where they read like some. */
 export const isProse = ({ args, program }: Pick<Command, "args" | "program">): boolean =>
-  textual.has(program) || program === "git" && gitProse.test(args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "-c") ?? "") && !args.includes("-c")
+  textual.has(program) ||
+  (program === "git" &&
+    gitProse.test(args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "-c") ?? "") &&
+    !args.includes("-c"))
 
 /** Variables and settings whose values are run by a shell. */
-const runSetting = /pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$/i
+const runSetting =
+  /pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$/i
 
 /** Flags whose value is run, and letters behind which text of several words is. */
-const runFlag = /^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|\w+-filter|split-string)$/
+const runFlag =
+  /^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|\w+-filter|split-string)$/
 const runLetter = /^-[a-zA-Z]*[cexPIFo]$/
 
 /** Programs all of whose text is run. */
-const positional = parseNames("tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su")
+const positional = parseNames(
+  "tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su"
+)
 
 const quoted = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
 const shellCall = new RegExp(
   String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute|shell-command(?:-to-string)?|do shell script)\s{0,8}\(?\s{0,8}${quoted}`,
   "g"
 )
-const treeCall = new RegExp(String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quoted}`, "g")
+const treeCall = new RegExp(
+  String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quoted}`,
+  "g"
+)
 
 /** Reads the shell commands in the code of another language, as far as they stand there in quotes. */
 export const readCode = (code: string): ReadonlyArray<string> => [
@@ -54,7 +67,11 @@ export const readCode = (code: string): ReadonlyArray<string> => [
 const isMarked = /^(?:ext::|exec=|\+?["']?:?\s{0,4}!)/
 
 /** A text without the marks that say that it is a command. */
-const stripMarks = (text: string): string => text.replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
+const stripMarks = (text: string): string =>
+  text
+    .replace(isMarked, "")
+    .replace(/^\|\s{0,4}-?/, "")
+    .replaceAll("%s", "")
 
 const sedCommand = /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s
 
@@ -62,27 +79,49 @@ const listArgumentCommands = ({ args, program }: Command): ReadonlyArray<string>
   const [isGit, isSed, runsText] = [program === "git", /^g?sed$/.test(program), positional.has(program)]
   const isConfig = isGit && args.includes("config")
   const run = isGit ? args.findIndex((arg, index) => index > 0 && (arg === "foreach" || arg === "run")) : -1
-  const rest = run === -1 ? [] : [args.slice(run + 1).filter((arg) => arg !== "--recursive" && arg !== "--quiet").join(" ")]
-  return rest.concat(args.flatMap((arg, index) => {
-    const at = arg.startsWith("--") ? arg.indexOf("=") : -1
-    const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
-    const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (isConfig ? args[index - 1] : undefined)
-    const isRun = runFlag.test(flag) || isMarked.test(value) || setting !== undefined && runSetting.test(setting) ||
-      isGit && runLetter.test(flag) || runsText && (/[\s{$]/.test(value) || index === args.length - 1) || /\s/.test(value) && runLetter.test(flag)
-    const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
-    return isRun ? [stripMarks(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
-  }))
+  const rest =
+    run === -1
+      ? []
+      : [
+          args
+            .slice(run + 1)
+            .filter((arg) => arg !== "--recursive" && arg !== "--quiet")
+            .join(" ")
+        ]
+  return rest.concat(
+    args.flatMap((arg, index) => {
+      const at = arg.startsWith("--") ? arg.indexOf("=") : -1
+      const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
+      const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (isConfig ? args[index - 1] : undefined)
+      const isRun =
+        runFlag.test(flag) ||
+        isMarked.test(value) ||
+        (setting !== undefined && runSetting.test(setting)) ||
+        (isGit && runLetter.test(flag)) ||
+        (runsText && (/[\s{$]/.test(value) || index === args.length - 1)) ||
+        (/\s/.test(value) && runLetter.test(flag))
+      const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
+      return isRun
+        ? [stripMarks(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)]
+        : isSed
+          ? [sedCommand.exec(value)?.[1] ?? ""]
+          : []
+    })
+  )
 }
 
 /** Shell commands that a program is handed in ways of its own. */
 export const listEmbeddedCommands = (command: Command): ReadonlyArray<string> => {
   const { args, assignments, program, stdin } = command
-  const settings = assignments.flatMap(([name, value]) => runSetting.test(name) ? [stripMarks(value)] : [])
+  const settings = assignments.flatMap(([name, value]) => (runSetting.test(name) ? [stripMarks(value)] : []))
   if (program === "alias") return [...settings, ...args.map((arg) => arg.replace(/^[^=]*=/, ""))]
   if (isProse(command) || shells.has(program)) return settings
   const code = args.flatMap(readCode)
   if (interpreters.test(program) && program !== "tclsh") return [...settings, ...code]
-  const typed = /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined ? stdin.split("\n").slice(0, 256).map(stripMarks) : []
+  const typed =
+    /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined
+      ? stdin.split("\n").slice(0, 256).map(stripMarks)
+      : []
   return [...settings, ...code, ...typed, ...listArgumentCommands(command)]
 }
 
@@ -103,5 +142,5 @@ export const findScript = (program: string, args: ReadonlyArray<Field>): Field |
   if (at === -1) return undefined
   if (program !== "env") return args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
   const own = args[at]?.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "") ?? ""
-  return joinFields([...own === "" ? [] : [toKnownField(own)], ...args.slice(at + 1)])
+  return joinFields([...(own === "" ? [] : [toKnownField(own)]), ...args.slice(at + 1)])
 }

@@ -1,20 +1,64 @@
 /**
- * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file of this program, a file with
- * secrets in it. Only the text counts; links are judged where files are opened.
+ * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file of this program, a
+ * file with secrets in it. Only the text counts; links are judged where files are opened.
  */
-import { credentialDirectories, credentialFiles, home, isPlainSecret, ownName, tidyPath } from "../fence/SensitivePaths.ts"
+import {
+  credentialDirectories,
+  credentialFiles,
+  home,
+  isPlainSecret,
+  ownName,
+  tidyPath
+} from "../fence/SensitivePaths.ts"
 
 const systemDirectories = new Set([
-  "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
-  "/srv", "/sys", "/usr", "/var", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/usr/share", "/usr/local", "/var/lib", "/boot/efi",
-  "/system", "/system/library", "/library", "/applications", "/users", "/private", "/private/etc", "/private/var", "/volumes", "/nix", "/snap"
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/home",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/media",
+  "/mnt",
+  "/opt",
+  "/proc",
+  "/root",
+  "/run",
+  "/sbin",
+  "/srv",
+  "/sys",
+  "/usr",
+  "/var",
+  "/usr/bin",
+  "/usr/lib",
+  "/usr/lib64",
+  "/usr/sbin",
+  "/usr/share",
+  "/usr/local",
+  "/var/lib",
+  "/boot/efi",
+  "/system",
+  "/system/library",
+  "/library",
+  "/applications",
+  "/users",
+  "/private",
+  "/private/etc",
+  "/private/var",
+  "/volumes",
+  "/nix",
+  "/snap"
 ])
 
 /** Names the territory that would be lost with everything below a path. */
 export const classifyTerritory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
   if (
-    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|^%(?:userprofile|systemroot|windir)%/i.test(path)
+    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|^%(?:userprofile|systemroot|windir)%/i.test(
+      path
+    )
   ) {
     return "system"
   }
@@ -24,9 +68,16 @@ export const classifyTerritory = (path: string, cwd?: string): "root" | "system"
   return systemDirectories.has(tidied) || isSystemGlob(tidied) ? "system" : undefined
 }
 
-/** The expression of a pattern of a shell; undefined where it has none, or a class that is not closed, which matches itself. */
+/**
+ * The expression of a pattern of a shell; undefined where it has none, or a class that is not closed, which matches
+ * itself.
+ */
 export const toGlobExpression = (pattern: string): RegExp | undefined => {
-  const source = pattern.replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
+  const source = pattern
+    .replace(/[.+^${}()|\\]/g, String.raw`\$&`)
+    .replace(/\*+/g, ".*")
+    .replace(/\?/g, ".")
+    .replace(/\[!/g, "[^")
   try {
     return /[*?[]/.test(pattern) && pattern.length <= 32 ? new RegExp(`^${source}$`) : undefined
   } catch {
@@ -42,13 +93,17 @@ const isSystemGlob = (path: string): boolean => {
 
 /** A device that holds file systems, or memory. */
 export const isRawDevice = (path: string): boolean =>
-  /^\/+dev\/+(?:[hsv]d[a-z*?]|xvd|nvme|mmcblk|r?disk|dm-|md\d|loop\d|mapper\/|sr\d|sg\d|nbd|zd\d|zvol\/|ram\d|k?mem$|block\/|by-|pmem|\*|sd\[|\?)/i.test(path) ||
-  /^\\\\\.\\physicaldrive/i.test(path) || /^\/\/\.\/physicaldrive/i.test(path)
+  /^\/+dev\/+(?:[hsv]d[a-z*?]|xvd|nvme|mmcblk|r?disk|dm-|md\d|loop\d|mapper\/|sr\d|sg\d|nbd|zd\d|zvol\/|ram\d|k?mem$|block\/|by-|pmem|\*|sd\[|\?)/i.test(
+    path
+  ) ||
+  /^\\\\\.\\physicaldrive/i.test(path) ||
+  /^\/\/\.\/physicaldrive/i.test(path)
 
 /** Credential directories whose names mean something else in a project. */
 const homeOnly = [".ssh", ".docker", ".kube"]
 
-const makeAlternatives = (names: ReadonlyArray<string>): string => `(?:${names.map((name) => name.replaceAll(".", String.raw`\.`)).join("|")})`
+const makeAlternatives = (names: ReadonlyArray<string>): string =>
+  `(?:${names.map((name) => name.replaceAll(".", String.raw`\.`)).join("|")})`
 
 const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
 
@@ -61,11 +116,15 @@ const ownSecretFile = new RegExp(
 
 /** True when a path is a secret of this program, or what the system says of a process's environment and memory. */
 export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
-  ownSecretFile.test(tidyPath(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) || ownSecretFile.test(path.toLowerCase())
+  ownSecretFile.test(tidyPath(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) ||
+  ownSecretFile.test(path.toLowerCase())
 
 /** A place of {@link isOwnSecretFile} in the code of another language. */
 export const hasOwnSecretName = (code: string): boolean =>
-  new RegExp(String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`, "i").test(code)
+  new RegExp(
+    String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`,
+    "i"
+  ).test(code)
 
 const secretFile = new RegExp(
   [

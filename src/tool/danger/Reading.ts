@@ -1,24 +1,24 @@
 /**
- * Commands that are known to do nothing but look: at files, at a repository, at the machine. Without a sandbox, every other one is asked
- * about.
+ * Commands that are known to do nothing but look: at files, at a repository, at the machine. Without a sandbox, every
+ * other one is asked about.
  *
  * **Details**
  *
- * Each program has a grammar of the exact flags and operands with which it only reads (`reading/`); a flag that the grammar does not
- * name, a shortened one included, is not known to read. A program is called by its bare name or from a directory of the system. What
- * surrounds it must be as plain: no file is written, no variable is set that a program reads, no function is defined, no value is
- * computed that a shell might run (arithmetic, subscripts, `${x@P}`), no argument comes from a place that only the machine knows where
- * it could be a flag or the name of a secret.
+ * Each program has a grammar of the exact flags and operands with which it only reads (`reading/`); a flag that the
+ * grammar does not name, a shortened one included, is not known to read. A program is called by its bare name or from a
+ * directory of the system. What surrounds it must be as plain: no file is written, no variable is set that a program
+ * reads, no function is defined, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), no
+ * argument comes from a place that only the machine knows where it could be a flag or the name of a secret.
  *
- * A variable counts with its value when the line sets it once, to words that are no flags. Otherwise the line may reach a command with
- * another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
+ * A variable counts with its value when the line sets it once, to words that are no flags. Otherwise the line may reach
+ * a command with another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
  *
  * Pure, never throws, linear in the text.
  *
  * **Gotchas**
  *
- * Absence from the grammars says nothing: a test run or a build is not in them, because it runs what the project holds. `git` is, and
- * follows the settings of the repository that it is called in, which `fence/RepositorySettings` reads.
+ * Absence from the grammars says nothing: a test run or a build is not in them, because it runs what the project holds.
+ * `git` is, and follows the settings of the repository that it is called in, which `fence/RepositorySettings` reads.
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
@@ -44,15 +44,15 @@ const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 /** The program by its name alone, or from a directory of the system; undefined for any other. */
 const readProgram = ({ called: { commands, glob, text, unknown, varies }, program }: Command): string | undefined => {
   // A variable may turn out to be nothing, and the next word to be the program.
-  if (unknown || varies || commands.length > 0 || glob && !text.startsWith("[")) return undefined
-  return text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
+  if (unknown || varies || commands.length > 0 || (glob && !text.startsWith("["))) return undefined
+  return (text.includes("/") && !systemDirectory.test(text)) || !text.endsWith(program) ? undefined : program
 }
 
 /** A value that only the machine knows; the name of a `<(…)` is never a flag. */
 const isRuntime = ({ commands, shown, unknown }: Field): boolean => shown !== "<(…)" && (unknown || commands.length > 0)
 
 /** A value that only the machine knows, or that could be taken for a flag. */
-const isOpen = (field: Field): boolean => isRuntime(field) || field.glob && /^[*?[]/.test(field.text)
+const isOpen = (field: Field): boolean => isRuntime(field) || (field.glob && /^[*?[]/.test(field.text))
 
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
 
@@ -69,10 +69,20 @@ const canShowSecret = (program: string, { args, cwd, fields, isAway, redirects }
   const inputs = redirects.filter(({ operator }) => operator.startsWith("<"))
   const paths = [...args.flatMap(listPathParts), ...inputs.map(({ target }) => target.text)]
   // A pattern may stand for what its words do not say.
-  if (redirects.some(({ target }) => target.glob) || fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))) return true
-  const isRecursive = program === "rg" || /^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"])
+  if (
+    redirects.some(({ target }) => target.glob) ||
+    fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))
+  )
+    return true
+  const isRecursive =
+    program === "rg" ||
+    (/^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"]))
   if (isRecursive && (paths.some((path) => /^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(path)) || cwd !== undefined)) return true
-  return paths.some((path) => PathClass.isOwnSecretFile(path, cwd) || PathClass.isSecret(path, cwd) && !(/^[ef]?grep$/.test(program) && daily.test(path)))
+  return paths.some(
+    (path) =>
+      PathClass.isOwnSecretFile(path, cwd) ||
+      (PathClass.isSecret(path, cwd) && !(/^[ef]?grep$/.test(program) && daily.test(path)))
+  )
 }
 
 /** Names for the script alone: programs read others. `PATH` of zsh is also `path`. */
@@ -81,7 +91,9 @@ const setsForShell = /^(?:(?!.*path$)[a-z_][a-z0-9_]*|[A-Z]|FILES?|DIRS?|LINE|NA
 /** Variables before a command that change how it shows something, with the values that they may have. */
 const plainSettings: ReadonlyMap<string, RegExp> = new Map([
   ...["GIT_PAGER", "PAGER", "MANPAGER"].map((name) => [name, /^cat$/] as const),
-  ...["LC_ALL", "LANG", "LC_COLLATE", "LC_CTYPE"].map((name) => [name, /^(?:C|POSIX|C\.UTF-?8|en_US\.UTF-?8)$/i] as const),
+  ...["LC_ALL", "LANG", "LC_COLLATE", "LC_CTYPE"].map(
+    (name) => [name, /^(?:C|POSIX|C\.UTF-?8|en_US\.UTF-?8)$/i] as const
+  ),
   ["GIT_OPTIONAL_LOCKS", /^[01]$/],
   ["TZ", /^(?:UTC|GMT|[A-Z][a-z]{1,20}\/[A-Z][A-Za-z_]{1,20})$/],
   ["NO_COLOR", /^1?$/],
@@ -89,12 +101,14 @@ const plainSettings: ReadonlyMap<string, RegExp> = new Map([
   ["TERM", /^dumb$/]
 ])
 
-const isPlainSetting = (program: string) => ([name, value]: readonly [string, string]): boolean =>
-  program === "read" && name === "IFS" ? value.length <= 1 : plainSettings.get(name)?.test(value) === true
+const isPlainSetting =
+  (program: string) =>
+  ([name, value]: readonly [string, string]): boolean =>
+    program === "read" && name === "IFS" ? value.length <= 1 : plainSettings.get(name)?.test(value) === true
 
 /** True when none of the words is one that the grammar needs to know before the command runs. */
 const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean =>
-  open === "values" || fields.every((field) => open === "files" ? !isRuntime(field) : !isOpen(field))
+  open === "values" || fields.every((field) => (open === "files" ? !isRuntime(field) : !isOpen(field)))
 
 /** True when the words behind the first one, which says what the program does, only read. */
 const isVerbMatch = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
@@ -111,12 +125,13 @@ const isRepositoryRead = (command: Command): boolean => {
 }
 
 /** A directory below `/proc/<id>` hides what its files are. */
-const isOutsideOfProcesses = ({ fields }: Command): boolean => fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
+const isOutsideOfProcesses = ({ fields }: Command): boolean =>
+  fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
 
 /** True when no flag of a program could do more than read: `xargs` and patterns for files may hand it any word. */
 const canTakeAnyWord = (program: string): boolean => {
   const grammar = filePrograms.get(program) ?? machinePrograms.get(program)
-  return program === "echo" || grammar !== undefined && grammar.open !== "closed"
+  return program === "echo" || (grammar !== undefined && grammar.open !== "closed")
 }
 
 /** True when the words of a command are those with which the program only reads. */
@@ -135,7 +150,10 @@ const hasPlainWords = (program: string, command: Command): boolean => {
   if (script !== undefined) return !fields.some(isOpen) && script(command)
   const grammar = builtins.get(program) ?? filePrograms.get(program) ?? machinePrograms.get(program)
   if (grammar === undefined || !hasKnownWords(grammar, fields)) return false
-  return matchCommand(grammar, command) !== undefined && (program !== "cd" && program !== "pushd" || isOutsideOfProcesses(command))
+  return (
+    matchCommand(grammar, command) !== undefined &&
+    ((program !== "cd" && program !== "pushd") || isOutsideOfProcesses(command))
+  )
 }
 
 /** True when a name that a script sets is none that a program reads, and its value names no secret. */
@@ -156,7 +174,9 @@ const hasPlainRedirects = (command: Command): boolean =>
     ({ target }) => (!target.unknown || target.commands.length > 0) && !/^\/dev\/(?:tcp|udp)\//.test(target.text)
   )
 
-/** Programs to which no value of a variable is a flag that does more than read, or the name of a file that they show. */
+/**
+ * Programs to which no value of a variable is a flag that does more than read, or the name of a file that they show.
+ */
 const speaking = parseNames("echo true false : expr sleep type")
 
 /** True when the variables in a command have values that cannot make it another one. */
@@ -172,16 +192,21 @@ const hasPlainVariables = (program: string, { fields }: Command, isSettled: bool
 }
 
 /**
- * True of a shell that runs a script which only reads when it is read by itself: it has no variable of the line around it. What the
- * script says of the directory and of input is judged with that line, where its commands are too.
+ * True of a shell that runs a script which only reads when it is read by itself: it has no variable of the line around
+ * it. What the script says of the directory and of input is judged with that line, where its commands are too.
  */
 const runsReadingScript = (command: Command): boolean => {
   const script = findShellScript(command)
   // Words from elsewhere would be put into the script, or be read in its place.
-  if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs")) return false
+  if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs"))
+    return false
   const { commands, fault } = ScriptInterpreter.read(script, command.cwd)
   // One level is enough for what is read every day, and keeps the work linear.
-  return fault === undefined && !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) && isOnlyReading(script, commands)
+  return (
+    fault === undefined &&
+    !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) &&
+    isOnlyReading(script, commands)
+  )
 }
 
 /**
@@ -206,25 +231,30 @@ const isLooking = (command: Command, isSettled: boolean): boolean => {
   return wrappers.every(isWrapping) || hasWholeNames(command)
 }
 
-/** Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores. */
+/**
+ * Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores.
+ */
 const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=|\{[A-Za-z_]\w*\}[<>&]/
 
 /** True when each variable of a line is set once, to words that are no flags. */
 const hasSettledVariables = (commands: ReadonlyArray<Command>): boolean => {
   const names = new Set<string>()
-  return commands.every(({ assignments, program }) =>
-    program !== "read" && assignments.every(([name, value]) => {
-      const isNew = !names.has(name)
-      names.add(name)
-      return isNew && !/(?:^|\s)[-+*?[]/.test(value)
-    }))
+  return commands.every(
+    ({ assignments, program }) =>
+      program !== "read" &&
+      assignments.every(([name, value]) => {
+        const isNew = !names.has(name)
+        names.add(name)
+        return isNew && !/(?:^|\s)[-+*?[]/.test(value)
+      })
+  )
 }
 
 /** True when a shell computes a value of the line, and may run a command for it. */
 export const computesValues = (line: string): boolean => computes.test(line)
 
 /** Returns the test for those commands of a line that are known to do nothing but look. */
-export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): (command: Command) => boolean => {
+export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): ((command: Command) => boolean) => {
   if (computesValues(line)) return () => false
   const isSettled = hasSettledVariables(commands)
   return (command) => isLooking(command, isSettled)

@@ -1,11 +1,11 @@
 /**
- * From the text of a script to the commands that it would run: expanded, unwrapped, with what flows between them, including
- * the scripts inside it (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
+ * From the text of a script to the commands that it would run: expanded, unwrapped, with what flows between them,
+ * including the scripts inside it (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
  *
  * **Details**
  *
- * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
- * `fault`, and the floor fails closed on it.
+ * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is
+ * a `fault`, and the floor fails closed on it.
  */
 import { makeTable, type Command, type Field, hasFlag, toKnownField, selectOperands, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
@@ -35,7 +35,14 @@ interface Frame {
 }
 
 const closers: Readonly<Record<string, string>> = {
-  "{": "}", "(": ")", "if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac"
+  "{": "}",
+  "(": ")",
+  if: "fi",
+  while: "done",
+  until: "done",
+  for: "done",
+  select: "done",
+  case: "esac"
 }
 const nameless = toKnownField("")
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
@@ -48,12 +55,19 @@ type Place = Pick<Command, "cwd" | "isAway">
 
 /** `$(git rev-parse --show-toplevel)`: the root of the repository that the call is in. */
 const isTopLevel = ({ commands, shown }: Field): boolean =>
-  shown === "$(…)" && commands.length === 1 && commands[0]?.program === "git" && commands[0].args.join(" ") === "rev-parse --show-toplevel"
+  shown === "$(…)" &&
+  commands.length === 1 &&
+  commands[0]?.program === "git" &&
+  commands[0].args.join(" ") === "rev-parse --show-toplevel"
 
 /** The directory after a `cd` or `pushd`. */
 const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Command): Place => {
   const target = fields.find(({ text }) => !text.startsWith("-"))
-  if (program === "popd" || args.includes("-") || program === "pushd" && (target === undefined || /^[+]\d/.test(target.text))) {
+  if (
+    program === "popd" ||
+    args.includes("-") ||
+    (program === "pushd" && (target === undefined || /^[+]\d/.test(target.text)))
+  ) {
     return { cwd: program === "popd" ? cwd : "~", isAway: true }
   }
   if (target === undefined) return { cwd: "~", isAway: false }
@@ -62,7 +76,7 @@ const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Comm
   const isAbsolute = text.startsWith("/") || text.startsWith("~")
   const path = isAbsolute ? text : tidyPath(text, cwd)
   const isLong = path.length > maxDirectory
-  return { cwd: isLong ? undefined : path, isAway: glob || isLong || isAway && !isAbsolute }
+  return { cwd: isLong ? undefined : path, isAway: glob || isLong || (isAway && !isAbsolute) }
 }
 
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
@@ -89,17 +103,29 @@ const fromBase64 = (text: string): string | undefined => {
 }
 
 const fromHex = (text: string): string =>
-  (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? []).map((pair) => String.fromCharCode(Number.parseInt(pair, 16))).join("")
+  (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? [])
+    .map((pair) => String.fromCharCode(Number.parseInt(pair, 16)))
+    .join("")
 
 /** Programs that write what they read, in another form. */
 const filters = makeTable<(text: string, args: ReadonlyArray<string>) => string | undefined>([
-  ["cat tee", (text, args) => selectOperands(args).every((arg) => arg === "-") ? text : undefined],
-  ["rev", (text) => text.split("\n").map((line) => Array.from(line).reverse().join("")).join("\n")],
-  ["base64 openssl", (text, args) => hasFlag(args, "dD", ["decode"]) ? fromBase64(text) : undefined],
-  ["xxd", (text, args) => hasFlag(args, "r") ? fromHex(text) : undefined]
+  ["cat tee", (text, args) => (selectOperands(args).every((arg) => arg === "-") ? text : undefined)],
+  [
+    "rev",
+    (text) =>
+      text
+        .split("\n")
+        .map((line) => Array.from(line).reverse().join(""))
+        .join("\n")
+  ],
+  ["base64 openssl", (text, args) => (hasFlag(args, "dD", ["decode"]) ? fromBase64(text) : undefined)],
+  ["xxd", (text, args) => (hasFlag(args, "r") ? fromHex(text) : undefined)]
 ])
 
-/** Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when that is not known. */
+/**
+ * Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when
+ * that is not known.
+ */
 const computeOutput = ({ args, fields, program, stdin }: Command): string | undefined => {
   if (fields.some(({ unknown }) => unknown)) return undefined
   if (program === "echo") {
@@ -190,7 +216,14 @@ class Reader {
           if (frame.closer === ")") this.#place = frame.place
         } else if (Object.hasOwn(closers, word)) {
           const grouping = word === "{" || word === "("
-          frames.push({ closer: closers[word] ?? "", from, place: this.#place, input: piped, stdin: text, name: grouping ? pending : undefined })
+          frames.push({
+            closer: closers[word] ?? "",
+            from,
+            place: this.#place,
+            input: piped,
+            stdin: text,
+            name: grouping ? pending : undefined
+          })
           if (grouping) pending = undefined
           if (word === "for" || word === "select" || word === "case") {
             this.#loop(word, words.slice(at))
@@ -213,7 +246,7 @@ class Reader {
         this.#setName(`${defined}()`, "")
         continue
       }
-      const inside = frames.flatMap(({ name }) => name === undefined ? [] : [name])
+      const inside = frames.flatMap(({ name }) => (name === undefined ? [] : [name]))
       const group = closed === undefined ? [] : this.out.slice(closed.from)
       const written = this.#simple(rest, redirections, { input: piped, stdin: text, terminator, inside })
       simple += rest.length > 0 ? 1 : 0
@@ -228,8 +261,9 @@ class Reader {
       // Groups and pipelines are copied: that is paid for too.
       if (this.fault === "it nests too deeply" || !this.#spend(frames.length + piped.length + group.length)) break
     }
-    const pipeline = script.commands.every(({ terminator }, index) =>
-      terminator === "|" || index === script.commands.length - 1)
+    const pipeline = script.commands.every(
+      ({ terminator }, index) => terminator === "|" || index === script.commands.length - 1
+    )
     return { commands: this.out.slice(start), output: pipeline && simple > 0 ? last : undefined }
   }
 
@@ -238,18 +272,45 @@ class Reader {
     const fields = words.slice(1).map((word) => WordExpansion.expandWhole(word, this.#scope))
     const name = fields[0]?.text
     // Items are taken as one value; those that begin with a pattern or with what is not known could be anything.
-    const isOpen = fields.slice(2).some(({ commands, glob, text, unknown }) => unknown || commands.length > 0 || glob && /^[*?[]/.test(text))
-    if (keyword !== "case" && name !== undefined) this.#setName(name, isOpen ? "*" : fields.slice(2).map(({ text }) => text).join(" "))
+    const isOpen = fields
+      .slice(2)
+      .some(({ commands, glob, text, unknown }) => unknown || commands.length > 0 || (glob && /^[*?[]/.test(text)))
+    if (keyword !== "case" && name !== undefined)
+      this.#setName(
+        name,
+        isOpen
+          ? "*"
+          : fields
+              .slice(2)
+              .map(({ text }) => text)
+              .join(" ")
+      )
     if (keyword !== "case" && name !== undefined && fields.length > 2) {
-      this.#variables.set(name, fields.slice(2).map(({ text }) => text).join(" "))
+      this.#variables.set(
+        name,
+        fields
+          .slice(2)
+          .map(({ text }) => text)
+          .join(" ")
+      )
     }
   }
 
   /** A command for a name that the script sets without one: of a loop, or of a function. */
   #setName(name: string, value: string): void {
     this.out.push({
-      program: "", called: nameless, args: [], fields: [], redirects: [], assignments: [[name, value]], input: [], stdin: undefined,
-      terminator: ";", inside: [], ...this.#place, wrappers: []
+      program: "",
+      called: nameless,
+      args: [],
+      fields: [],
+      redirects: [],
+      assignments: [[name, value]],
+      input: [],
+      stdin: undefined,
+      terminator: ";",
+      inside: [],
+      ...this.#place,
+      wrappers: []
     })
   }
 
@@ -272,7 +333,9 @@ class Reader {
     }
     const fields = words.slice(index).flatMap((word) => WordExpansion.expand(word, this.#scope))
     const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
-    const file = redirects.findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)?.target.commands.at(-1)
+    const file = redirects
+      .findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)
+      ?.target.commands.at(-1)
     const piped = file === undefined ? flow.stdin : computeOutput(file)
     const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
@@ -290,16 +353,27 @@ class Reader {
   }
 
   /** A command and, below its wrappers, what it runs in the end. Answers what it writes. */
-  #layers(fields: ReadonlyArray<Field>, rest: Omit<Command, "program" | "called" | "args" | "fields">): string | undefined {
+  #layers(
+    fields: ReadonlyArray<Field>,
+    rest: Omit<Command, "program" | "called" | "args" | "fields">
+  ): string | undefined {
     let words = fields
     let wrappers = rest.wrappers
     for (let layer = 0; layer < maxNesting; layer++) {
       const [first, ...args] = words
       const program = first === undefined ? "" : Wrappers.resolveProgram(first)
-      const command: Command = { ...rest, program, called: first ?? nameless, args: args.map(({ text }) => text), fields: args, wrappers }
+      const command: Command = {
+        ...rest,
+        program,
+        called: first ?? nameless,
+        args: args.map(({ text }) => text),
+        fields: args,
+        wrappers
+      }
       this.out.push(command)
       this.#effects(command)
-      for (const inner of Wrappers.listExecuted(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
+      for (const inner of Wrappers.listExecuted(program, args))
+        this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
       const inner = Wrappers.unwrapCommand(program, args, command.stdin)
       if (inner === undefined || inner.length === 0) return computeOutput(command)
       wrappers = [...wrappers, program]
@@ -340,11 +414,16 @@ class Reader {
 /** A shell, or `source`, without a file to read. */
 const isScriptReader = ({ args, fields, program }: Command): boolean => {
   if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "-"
-  return EmbeddedCommands.shells.has(program) &&
+  return (
+    EmbeddedCommands.shells.has(program) &&
     (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))
+  )
 }
 
-/** From the text of a script, which begins in `cwd` where that is known, to the commands that it would run. Never throws. */
+/**
+ * From the text of a script, which begins in `cwd` where that is known, to the commands that it would run. Never
+ * throws.
+ */
 export const read = (text: string, cwd?: string): Reading => {
   const reader = new Reader(text.length, cwd)
   const script = Syntax.read(text)
@@ -352,4 +431,3 @@ export const read = (text: string, cwd?: string): Reading => {
   reader.script(script, [], undefined)
   return { commands: reader.out, fault: reader.fault }
 }
-

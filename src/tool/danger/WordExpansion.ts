@@ -1,6 +1,6 @@
 /**
- * Expands words as far as the text itself says what they become: assignments of the script, quotes, braces, the simple operators
- * of `${…}`, substitutions whose output is known. Everything else stays unknown and counts as nothing.
+ * Expands words as far as the text itself says what they become: assignments of the script, quotes, braces, the simple
+ * operators of `${…}`, substitutions whose output is known. Everything else stays unknown and counts as nothing.
  */
 import type { Command, Field } from "./Command.ts"
 import type { Part, Script, Word } from "../shell/ShellTree.ts"
@@ -17,13 +17,29 @@ export interface Scope {
 }
 
 /** Values that everybody knows. `~` stands for the home directory. */
-const wellKnown = new Map([["HOME", "~"], ["IFS", " \t\n"], ["#", "0"], ...Array.from("@*123456789", (name) => [name, ""] as const)])
+const wellKnown = new Map([
+  ["HOME", "~"],
+  ["IFS", " \t\n"],
+  ["#", "0"],
+  ...Array.from("@*123456789", (name) => [name, ""] as const)
+])
 const pathLike = new Set(["HOME", "PWD", "OLDPWD", "PATH", "SHELL", "TMPDIR"])
 
-const makeDraft = () => ({ text: "", shown: "", unknown: false, splits: false, glob: false, started: false, commands: new Array<Command>() })
+const makeDraft = () => ({
+  text: "",
+  shown: "",
+  unknown: false,
+  splits: false,
+  glob: false,
+  started: false,
+  commands: new Array<Command>()
+})
 
 const readOperand = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
-  const fields = expandParts(word.map((part) => ({ ...part, quoted: true })), scope)
+  const fields = expandParts(
+    word.map((part) => ({ ...part, quoted: true })),
+    scope
+  )
   return { text: fields.map(({ text }) => text).join(" "), known: fields.every(({ unknown }) => !unknown) }
 }
 
@@ -40,7 +56,10 @@ const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope):
   const name = subscript?.[1] ?? part.name
   const own = scope.variables.get(name) ?? wellKnown.get(name)
   const index = subscript?.[2]
-  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? readWords(own, scope)[Number(index)] ?? "" : own
+  const value =
+    own !== undefined && index !== undefined && /^\d{1,4}$/.test(index)
+      ? (readWords(own, scope)[Number(index)] ?? "")
+      : own
   switch (part.operator) {
     case "":
       return value
@@ -64,8 +83,12 @@ const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope):
       if (name === "HOME" || name === "IFS") return value
       if (value === undefined || !known || /[*?[\\]/.test(text)) return undefined
       return part.operator.startsWith("#")
-        ? value.startsWith(text) ? value.slice(text.length) : value
-        : value.endsWith(text) ? value.slice(0, value.length - text.length) : value
+        ? value.startsWith(text)
+          ? value.slice(text.length)
+          : value
+        : value.endsWith(text)
+          ? value.slice(0, value.length - text.length)
+          : value
     }
     case "^^":
       return value?.toUpperCase()
@@ -144,7 +167,8 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       case "Substitution": {
         const { commands, output } = scope.run(part.script)
         for (const command of commands) now.commands.push(command)
-        if (part.asFile || output === undefined) appendUnknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
+        if (part.asFile || output === undefined)
+          appendUnknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
         else append(trimNewlines(output), part.quoted)
       }
     }
@@ -157,9 +181,14 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
 const expandBraces = (word: Word): ReadonlyArray<Word> => {
   const at = word.findIndex((part) => part._tag === "Text" && !part.quoted && part.text.includes("{"))
   const part = word[at]
-  const [, before, list, after] = part?._tag === "Text" ? /^([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)$/.exec(part.text) ?? [] : []
-  return list === undefined ? [word] : list.split(",").slice(0, 64).map((item) =>
-    word.with(at, { _tag: "Text", text: `${before}${item}${after}`, quoted: false }))
+  const [, before, list, after] =
+    part?._tag === "Text" ? (/^([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)$/.exec(part.text) ?? []) : []
+  return list === undefined
+    ? [word]
+    : list
+        .split(",")
+        .slice(0, 64)
+        .map((item) => word.with(at, { _tag: "Text", text: `${before}${item}${after}`, quoted: false }))
 }
 
 /** The fields that a word becomes. */

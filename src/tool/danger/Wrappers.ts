@@ -1,6 +1,6 @@
 /**
- * Programs that run another program, and the first word of that. An unlisted one is a command that is not known; the floor looks
- * through it too ({@link FloorRules.rules}).
+ * Programs that run another program, and the first word of that. An unlisted one is a command that is not known; the
+ * floor looks through it too ({@link FloorRules.rules}).
  */
 import { type Field, toKnownField, parseNames, toProgramName } from "./Command.ts"
 import { toGlobExpression } from "./PathClass.ts"
@@ -28,7 +28,14 @@ const selfRunning = parseNames("npx bunx pnpx uvx")
 const valued = /^(?:-[ugahpnCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
 const valuedOfSsh = /^-[BbcDEeFIiJLlmOopQRSWw]$/
 /** Flags of some of them that look like {@link valued} and are none. */
-const alone: ReadonlyMap<string, RegExp> = new Map([["sudo", /^-[sakn]$/], ["command", /^-p$/], ["time", /^-[ap]$/], ["exec", /^-c$/], ["setsid", /^-[cw]$/], ["xargs", /^-p$/]])
+const alone: ReadonlyMap<string, RegExp> = new Map([
+  ["sudo", /^-[sakn]$/],
+  ["command", /^-p$/],
+  ["time", /^-[ap]$/],
+  ["exec", /^-c$/],
+  ["setsid", /^-[cw]$/],
+  ["xargs", /^-p$/]
+])
 
 const ownWord = /^(?:-|[A-Za-z_]\w*=)/
 /** Values of flags that nothing is called like. */
@@ -60,17 +67,30 @@ const findPosition = (program: string, args: ReadonlyArray<Field>): number | und
   const verb = findProgramAt(program, args, /^(?:compose|container)$/.test(args[0]?.text ?? "") ? 1 : 0)
   if (runner?.[1].test(args[verb]?.text ?? "") !== true) return undefined
   const at = findProgramAt(program, args, verb + 1)
-  return /^(?:docker|podman|nerdctl|kubectl|docker-compose|direnv)$/.test(program) ? findProgramAt(program, args, at + 1) : at
+  return /^(?:docker|podman|nerdctl|kubectl|docker-compose|direnv)$/.test(program)
+    ? findProgramAt(program, args, at + 1)
+    : at
 }
 
 /** Returns the command that a wrapper runs; undefined when it is no wrapper, or runs nothing. */
-export const unwrapCommand = (program: string, args: ReadonlyArray<Field>, stdin: string | undefined): ReadonlyArray<Field> | undefined => {
+export const unwrapCommand = (
+  program: string,
+  args: ReadonlyArray<Field>,
+  stdin: string | undefined
+): ReadonlyArray<Field> | undefined => {
   const at = findPosition(program, args)
   const inner = at === undefined ? [] : args.slice(at)
   if (inner.length === 0) return undefined
-  return stdin === undefined || program !== "xargs" && program !== "parallel"
+  return stdin === undefined || (program !== "xargs" && program !== "parallel")
     ? inner
-    : [...inner, ...stdin.split(/\s+/).filter((item) => item !== "").slice(0, 256).map(toKnownField)]
+    : [
+        ...inner,
+        ...stdin
+          .split(/\s+/)
+          .filter((item) => item !== "")
+          .slice(0, 256)
+          .map(toKnownField)
+      ]
 }
 
 /** Commands after `-exec` and its kin of `find` and `fd`. */
@@ -89,7 +109,24 @@ export const listExecuted = (program: string, args: ReadonlyArray<Field>): Reado
 }
 
 /** Names that an attacker would spell with globs. */
-const globbed = ["rm", "dd", "mkfs.ext4", "shutdown", "reboot", "bash", "sh", "curl", "chmod", "sudo", "find", "kill", "shred", "wipefs", "cat", "python3"]
+const globbed = [
+  "rm",
+  "dd",
+  "mkfs.ext4",
+  "shutdown",
+  "reboot",
+  "bash",
+  "sh",
+  "curl",
+  "chmod",
+  "sudo",
+  "find",
+  "kill",
+  "shred",
+  "wipefs",
+  "cat",
+  "python3"
+]
 
 /** The program of a first word, through what only globs hide: `/bin/r?`. */
 export const resolveProgram = ({ glob, text }: Field): string => {

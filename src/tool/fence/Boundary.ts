@@ -1,17 +1,18 @@
 /**
- * Decides which writes need an approval for the place that they go to: outside of the working tree, into the home directory
- * of this program, or to a file from which something runs later unasked.
+ * Decides which writes need an approval for the place that they go to: outside of the working tree, into the home
+ * directory of this program, or to a file from which something runs later unasked.
  *
  * **Details**
  *
- * A write inside of a working tree, of a directory for temporary files or of a root that the user named as safe needs none.
- * Paths that a command writes are not judged: where no wall stops it, every command that is not known to only read is asked about.
+ * A write inside of a working tree, of a directory for temporary files or of a root that the user named as safe needs
+ * none. Paths that a command writes are not judged: where no wall stops it, every command that is not known to only
+ * read is asked about.
  *
- * `package.json` and build files are left out on purpose: changing them is what a coding agent is for, and the command that
- * runs their scripts is judged when it is run.
+ * `package.json` and build files are left out on purpose: changing them is what a coding agent is for, and the command
+ * that runs their scripts is judged when it is run.
  *
- * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed by the
- * caller, where it can.
+ * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed
+ * by the caller, where it can.
  */
 import { parseNames } from "../danger/Command.ts"
 import { isOwnSecretFile } from "../danger/PathClass.ts"
@@ -57,10 +58,14 @@ const contained = parseNames("docker podman nerdctl kubectl docker-compose ssh")
 
 /** An absolute path; undefined for one that only the machine knows, and for one on another machine. */
 const toAbsolutePath = (given: string, base: string | undefined, { cwd, home }: Surroundings): string | undefined => {
-  const path = given.replace(/^(?:\$HOME|\$\{HOME\}|~)(?=\/|$)/, home ?? "~").replace(/^(?:\$PWD|\$\{PWD\})(?=\/|$)/, ".")
-  if (path === "" || path === "-" || path.startsWith("~") || /[$`]/.test(path) || /^[\w.@-]+:/.test(path)) return undefined
+  const path = given
+    .replace(/^(?:\$HOME|\$\{HOME\}|~)(?=\/|$)/, home ?? "~")
+    .replace(/^(?:\$PWD|\$\{PWD\})(?=\/|$)/, ".")
+  if (path === "" || path === "-" || path.startsWith("~") || /[$`]/.test(path) || /^[\w.@-]+:/.test(path))
+    return undefined
   if (path.startsWith("/")) return tidyPath(path)
-  const start = base === undefined ? cwd : toAbsolutePath(base, undefined, { cwd, home, roots: [], temporary: [], agentHomes: [] })
+  const start =
+    base === undefined ? cwd : toAbsolutePath(base, undefined, { cwd, home, roots: [], temporary: [], agentHomes: [] })
   return start === undefined ? undefined : tidyPath(path, start)
 }
 
@@ -72,7 +77,7 @@ interface Access {
 
 /** A path below the home directory of hermes that holds a secret, or names all of it. */
 const isAgentSecret = (path: string, { agentHomes }: Surroundings): boolean =>
-  agentHomes.some((home) => path === home || isWithin(path, home) && isOwnSecret(path.slice(home.length + 1)))
+  agentHomes.some((home) => path === home || (isWithin(path, home) && isOwnSecret(path.slice(home.length + 1))))
 
 /** Reads of a command line that would show the secrets of hermes, wherever its home directory is. */
 export const listSecretReads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
@@ -87,7 +92,8 @@ export const listSecretReads = (line: string, places: Surroundings): ReadonlyArr
       if (path !== undefined && isAgentSecret(path, places)) found.set(path, { path, reason })
       // A path that stands in code, or behind something that only the machine knows.
       const home = places.agentHomes.find((home) => given.includes(`${home}/`))
-      if (home !== undefined && (path === undefined || interpreters.test(command.program))) found.set(home, { path: home, reason })
+      if (home !== undefined && (path === undefined || interpreters.test(command.program)))
+        found.set(home, { path: home, reason })
     }
   }
   return Array.from(found.values())

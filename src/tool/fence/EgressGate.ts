@@ -8,8 +8,8 @@
  *
  * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of
  *   `permissions.allow` stands for it,
- * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a redirect; child
- *   agents, which cannot ask, have the approvals of the sessions that started them,
+ * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a
+ *   redirect; child agents, which cannot ask, have the approvals of the sessions that started them,
  * - the address is one that the user typed in this conversation: that address and no other one of its host.
  *
  * Every other host is asked about in every permission mode but `yolo`, `plan` included; where no user can be asked it
@@ -56,11 +56,15 @@ const parseHostPattern = (rule: string, list: PermissionRule.List) => {
  * Makes the policy of the settings. They list the hosts of `terminal.sandbox.hosts` and of the rules `web(HOST)` of
  * `permissions.allow`, but for those that a rule of `deny` or `ask` names too.
  */
-export const policyFromSettings = (
-  { permissions: { allow, ask, deny }, security, terminal }: Pick<Values, "permissions" | "security" | "terminal">
-): Urls.Policy => {
+export const policyFromSettings = ({
+  permissions: { allow, ask, deny },
+  security,
+  terminal
+}: Pick<Values, "permissions" | "security" | "terminal">): Urls.Policy => {
   const readRuleHosts = (rules: ReadonlyArray<string>): ReadonlyArray<string> =>
-    rules.flatMap((rule) => parseHostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
+    rules.flatMap((rule) =>
+      parseHostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()]
+    )
   const excluded = new Set(readRuleHosts([...ask, ...deny]))
   return {
     ...Urls.strict,
@@ -115,10 +119,9 @@ export const TypedAddresses = Context.Reference<ReadonlySet<string>>("hermes-eff
  * first, then the list (`isListed`), what was approved before, and the user. Absent outside of a tool call, where
  * nobody is asked.
  */
-export const FurtherHosts = Context.Reference<((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined>(
-  "hermes-effect/tool/fence/FurtherHosts",
-  { defaultValue: () => undefined }
-)
+export const FurtherHosts = Context.Reference<
+  ((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined
+>("hermes-effect/tool/fence/FurtherHosts", { defaultValue: () => undefined })
 
 /**
  * Finds the hosts of addresses that have to be asked about. An address that the fence refuses is not: no answer would
@@ -130,17 +133,20 @@ export const findConcerns = (
 ): Effect.Effect<ReadonlyArray<Concern>> => {
   if (policy.unknownHosts !== "ask") return Effect.succeed([])
   return Effect.map(TypedAddresses, (typed) =>
-    dropRepetitions(addresses.flatMap((address) => {
-      const known = Urls.read(address, policy)
-      if (known instanceof Urls.UrlBlocked) return []
-      const host = Urls.formatHost(known.url)
-      const isTyped = typed.has(toCanonicalAddress(address) ?? "")
-      return isTyped || isListed(policy, host) ? [] : [makeHostConcern(host)]
-    })))
+    dropRepetitions(
+      addresses.flatMap((address) => {
+        const known = Urls.read(address, policy)
+        if (known instanceof Urls.UrlBlocked) return []
+        const host = Urls.formatHost(known.url)
+        const isTyped = typed.has(toCanonicalAddress(address) ?? "")
+        return isTyped || isListed(policy, host) ? [] : [makeHostConcern(host)]
+      })
+    )
+  )
 }
 
 /** Decides about a host that a request is sent on to while a call runs: listed, or approved now. */
-export const admitFurtherHost = Effect.fnUntraced(function*(host: string): Effect.fn.Return<boolean> {
+export const admitFurtherHost = Effect.fnUntraced(function* (host: string): Effect.fn.Return<boolean> {
   const policy = yield* Urls.UrlPolicy
   const decide = yield* FurtherHosts
   const isOpen = isOpenFor(policy, host)
@@ -151,7 +157,11 @@ export const admitFurtherHost = Effect.fnUntraced(function*(host: string): Effec
 export type AddressSelector = (tool: string, args: ToolArguments) => ReadonlyArray<string>
 
 const readTexts = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((text): text is string => typeof text === "string") : typeof value === "string" ? [value] : []
+  Array.isArray(value)
+    ? value.filter((text): text is string => typeof text === "string")
+    : typeof value === "string"
+      ? [value]
+      : []
 
 /** Addresses of the built-in tools that read the web. */
 export const selectWebAddresses: AddressSelector = (tool, args) =>
@@ -164,8 +174,10 @@ export const guardAddresses = <E, R>(
   toolset: Toolset.Toolset<E, R>,
   select: AddressSelector = selectWebAddresses
 ): Toolset.Toolset<E, R> => {
-  const guarded = Toolset.withConcerns(toolset, Effect.map(Urls.UrlPolicy, (policy) => (tool, args) =>
-    findConcerns(select(tool, args), policy)))
+  const guarded = Toolset.withConcerns(
+    toolset,
+    Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => findConcerns(select(tool, args), policy))
+  )
   return {
     ...guarded,
     bind: Effect.map(guarded.bind, (tools) => tools.map((bound) => ({ ...bound, mayBeSentOn: true })))

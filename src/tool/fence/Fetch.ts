@@ -1,6 +1,6 @@
 /**
- * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted anew, and to
- * another host only through the gate (`EgressGate`). The one way from a tool to the web.
+ * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted
+ * anew, and to another host only through the gate (`EgressGate`). The one way from a tool to the web.
  *
  * Source: `hermes-llm.md` §19.5.
  */
@@ -60,7 +60,9 @@ const pinnedTransport: Send = {
 }
 
 /** The port to the network; the addresses of this machine's own where nobody else is provided. */
-export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
+export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", {
+  defaultValue: () => pinnedTransport
+})
 
 /** A response, with the address that it came from in the end. */
 interface FetchedResponse extends ReceivedResponse {
@@ -79,7 +81,7 @@ interface FetchOptions extends Omit<Options, "method" | "body"> {
 }
 
 /** Fetches a URL that a model named. */
-export const fetch = Effect.fn("Fetch.fetch")(function*(
+export const fetch = Effect.fn("Fetch.fetch")(function* (
   url: string,
   { within, ...options }: FetchOptions
 ): Effect.fn.Return<FetchedResponse, UrlBlocked | TransportFailed> {
@@ -88,11 +90,12 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
   let left = within ?? Duration.infinity
   /** Does a part of the work in the time that is left for all of it. */
   const limitTime = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | TransportFailed> =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const since = yield* Clock.currentTimeMillis
       const result = yield* Effect.timeoutOrElse(work, {
         duration: left,
-        orElse: () => Effect.fail(new TransportFailed({ message: `no answer within ${Duration.format(within ?? left)}` }))
+        orElse: () =>
+          Effect.fail(new TransportFailed({ message: `no answer within ${Duration.format(within ?? left)}` }))
       })
       left = Duration.subtract(left, Duration.millis((yield* Clock.currentTimeMillis) - since))
       return result
@@ -157,9 +160,13 @@ export const download = (url: string, most: number): Effect.Effect<FetchedRespon
   fetch(url, { headers: pageHeaders, maxBytes: most, within: pageTimeout }).pipe(
     Effect.catchTags({
       UrlBlocked: ({ message }) => Effect.fail(makeBlockedError(message)),
-      TransportFailed: (error) => Effect.fail(makeFailedError(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
+      TransportFailed: (error) =>
+        Effect.fail(makeFailedError(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
     }),
-    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => makeFailedError(`${url.host} answered ${status}`))
+    Effect.filterOrFail(
+      ({ status }) => status < 400,
+      ({ status, url }) => makeFailedError(`${url.host} answered ${status}`)
+    )
   )
 
 const detectCharset = (type: string, body: Uint8Array): string => {
@@ -180,9 +187,12 @@ const isText = (type: string): boolean =>
   type === "" || /^text\/|[/+](?:json|xml|javascript|yaml)\b|^application\/(?:xhtml|x-yaml|toml)/.test(type)
 
 /** Downloads the text of a page. */
-export const readPage = Effect.fnUntraced(function*(address: string): Effect.fn.Return<DownloadedPage, WebError> {
+export const readPage = Effect.fnUntraced(function* (address: string): Effect.fn.Return<DownloadedPage, WebError> {
   const { body, headers, truncated, url } = yield* download(address, maxPageBytes)
   const type = (headers["content-type"] ?? "").toLowerCase()
-  if (!isText(type)) return yield* makeFailedError(`this is ${type.split(";")[0]}, not text: download it with the terminal if it is needed`)
+  if (!isText(type))
+    return yield* makeFailedError(
+      `this is ${type.split(";")[0]}, not text: download it with the terminal if it is needed`
+    )
   return { url, type, text: decodeText(type, body), truncated }
 })

@@ -1,14 +1,15 @@
 /**
- * The gate ({@link EgressGate}) for commands outside of a sandbox: reads the hosts that the HTTP clients in a command line reach.
+ * The gate ({@link EgressGate}) for commands outside of a sandbox: reads the hosts that the HTTP clients in a command
+ * line reach.
  *
  * **Details**
  *
- * `curl` and `wget` with one clear address are asked about by their host. An approval holds for that host and port, for no subdomain
- * and no other port. A client whose destination cannot be read from its command (several addresses, a variable, a proxy, a
- * configuration file, an unknown flag) is asked about as that command.
+ * `curl` and `wget` with one clear address are asked about by their host. An approval holds for that host and port, for
+ * no subdomain and no other port. A client whose destination cannot be read from its command (several addresses, a
+ * variable, a proxy, a configuration file, an unknown flag) is asked about as that command.
  *
- * **Gotchas**: defence in depth, not a boundary: other programs reach what they want, and a redirect that `curl` or `wget`
- * follows is not seen. A sandbox sees every connection.
+ * **Gotchas**: defence in depth, not a boundary: other programs reach what they want, and a redirect that `curl` or
+ * `wget` follows is not seen. A sandbox sees every connection.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
@@ -59,7 +60,9 @@ const wget: Client = {
   `)
 }
 
-const others = parseNames("http https xh xhs aria2c axel lynx w3m links elinks fetch iwr irm invoke-webrequest invoke-restmethod httpie curlie")
+const others = parseNames(
+  "http https xh xhs aria2c axel lynx w3m links elinks fetch iwr irm invoke-webrequest invoke-restmethod httpie curlie"
+)
 const appending = parseNames("xargs parallel")
 
 /** The address that `curl` and its like are given, as it is written; undefined where there is not exactly one. */
@@ -71,13 +74,14 @@ const readAddress = ({ args }: Command, { long, longValued, short, shortValued }
     else if (arg.startsWith("--")) {
       const at = arg.indexOf("=")
       const name = arg.slice(2, at === -1 ? undefined : at)
-      if (name === "url") found.push(at === -1 ? args[++index] ?? "" : arg.slice(at + 1))
+      if (name === "url") found.push(at === -1 ? (args[++index] ?? "") : arg.slice(at + 1))
       else if (longValued.has(name)) index += at === -1 ? 1 : 0
       else if (!long.has(name)) return undefined
     } else if (!/^-n[vcdpH]$/.test(arg)) {
       const letters = Array.from(arg.slice(1))
       const valued = letters.findIndex((letter) => shortValued.includes(letter))
-      if (!letters.slice(0, valued === -1 ? undefined : valued).every((letter) => short.includes(letter))) return undefined
+      if (!letters.slice(0, valued === -1 ? undefined : valued).every((letter) => short.includes(letter)))
+        return undefined
       if (valued !== -1 && valued === letters.length - 1) index++
     }
   }
@@ -101,10 +105,18 @@ const parseHost = (address: string): string | undefined => {
 const findCommandConcern = (command: Command): Concern | undefined => {
   const client = command.program === "curl" ? curl : command.program === "wget" ? wget : undefined
   if (client === undefined) return others.has(command.program) ? unclear : undefined
-  if (command.args.length === 0 || command.args.length === 1 && /^(?:-V|-h|--version|--help)$/.test(command.args[0] ?? "")) return undefined
-  const isWritten = command.assignments.length === 0 &&
+  if (
+    command.args.length === 0 ||
+    (command.args.length === 1 && /^(?:-V|-h|--version|--help)$/.test(command.args[0] ?? ""))
+  )
+    return undefined
+  const isWritten =
+    command.assignments.length === 0 &&
     // A query (`?a=b`) is no pattern that could name another host.
-    command.fields.every(({ commands, glob, text, unknown }) => !unknown && commands.length === 0 && (!glob || /^https?:\/\/[^/?#*[]+\//i.test(text))) &&
+    command.fields.every(
+      ({ commands, glob, text, unknown }) =>
+        !unknown && commands.length === 0 && (!glob || /^https?:\/\/[^/?#*[]+\//i.test(text))
+    ) &&
     !command.wrappers.some((wrapper) => appending.has(wrapper))
   const address = isWritten ? readAddress(command, client) : undefined
   const host = address === undefined ? undefined : parseHost(address)
@@ -116,19 +128,36 @@ export const findLineConcerns = (line: string): ReadonlyArray<Concern> => {
   const { commands } = ScriptInterpreter.read(line)
   const concerns = commands.flatMap((command) => findCommandConcern(command) ?? [])
   // A proxy, or a client under another name, makes every destination another one.
-  const isRedirected = concerns.length > 0 &&
-    commands.some(({ args, assignments, inside, program }) =>
-      program === "alias" || inside.length > 0 || [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text)))
+  const isRedirected =
+    concerns.length > 0 &&
+    commands.some(
+      ({ args, assignments, inside, program }) =>
+        program === "alias" ||
+        inside.length > 0 ||
+        [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text))
+    )
   return EgressGate.dropRepetitions(isRedirected ? [...concerns, unclear] : concerns)
 }
 
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
 
 /**
- * A `terminal` toolset: the hosts of its clients are asked about, where nothing stands around its commands. A sandbox asks about every
- * host that is reached, or was given the network by the settings.
+ * A `terminal` toolset: the hosts of its clients are asked about, where nothing stands around its commands. A sandbox
+ * asks about every host that is reached, or was given the network by the settings.
  */
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
-  Toolset.withConcerns(toolset, Effect.map(Effect.all([Urls.UrlPolicy, CommandEnvironment]), ([policy, { isConfined }]) => (tool, { command }) =>
-    policy.unknownHosts !== "ask" || isConfined || tool !== "terminal" || typeof command !== "string" ? none : Effect.sync(() =>
-      findLineConcerns(command).filter(({ target }) => target?.kind !== "host" || !EgressGate.isListed(policy, target.text)))))
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(
+      Effect.all([Urls.UrlPolicy, CommandEnvironment]),
+      ([policy, { isConfined }]) =>
+        (tool, { command }) =>
+          policy.unknownHosts !== "ask" || isConfined || tool !== "terminal" || typeof command !== "string"
+            ? none
+            : Effect.sync(() =>
+                findLineConcerns(command).filter(
+                  ({ target }) => target?.kind !== "host" || !EgressGate.isListed(policy, target.text)
+                )
+              )
+    )
+  )

@@ -1,17 +1,19 @@
 /**
- * Settings of repositories for which git runs a program where it only seems to look: file monitors, pagers, textconv, filters, drivers
- * of differences, includes, a hook for each refresh of the index. `git status` enters submodules, whose settings count too.
+ * Settings of repositories for which git runs a program where it only seems to look: file monitors, pagers, textconv,
+ * filters, drivers of differences, includes, a hook for each refresh of the index. `git status` enters submodules,
+ * whose settings count too.
  *
  * **Details**
  *
- * A repository is found as git finds it: from a directory upward, a `.git` directory or file, or a directory that is a repository
- * without a working tree. Its configuration is read without its sections: a key that runs a program in some of them counts in all, so
- * that no trick with the syntax hides one. What the user set for all repositories is the user's own.
+ * A repository is found as git finds it: from a directory upward, a `.git` directory or file, or a directory that is a
+ * repository without a working tree. Its configuration is read without its sections: a key that runs a program in some
+ * of them counts in all, so that no trick with the syntax hides one. What the user set for all repositories is the
+ * user's own.
  *
  * **Gotchas**
  *
- * An unreadable repository counts as one with such a setting. A repository that nothing in the index names is not entered by git, and
- * not looked at.
+ * An unreadable repository counts as one with such a setting. A repository that nothing in the index names is not
+ * entered by git, and not looked at.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -22,23 +24,43 @@ import type { Concern } from "../approval/Question.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 
 /** Keys of what git runs where it looks at files. An object format other than the usual one makes the index another. */
-const local = ["fsmonitor", "pager", "textconv", "clean", "smudge", "process", "external", "command", "program", "promisor", "partialclone", "path", "alternaterefscommand", "objectformat"]
+const local = [
+  "fsmonitor",
+  "pager",
+  "textconv",
+  "clean",
+  "smudge",
+  "process",
+  "external",
+  "command",
+  "program",
+  "promisor",
+  "partialclone",
+  "path",
+  "alternaterefscommand",
+  "objectformat"
+]
 /** Keys of what it runs besides where it reaches other machines. */
 const remote = ["sshcommand", "helper", "askpass", "gitproxy", "vcs", "uploadpack", "receivepack", "proxy"]
 
-const makeKeyPattern = (names: ReadonlyArray<string>): RegExp => new RegExp(String.raw`(?:^|\])[ \t]*(${names.join("|")})[ \t]*(?:=[ \t]*([^\n]*))?$`, "gim")
+const makeKeyPattern = (names: ReadonlyArray<string>): RegExp =>
+  new RegExp(String.raw`(?:^|\])[ \t]*(${names.join("|")})[ \t]*(?:=[ \t]*([^\n]*))?$`, "gim")
 const keys = { looking: makeKeyPattern(local), all: makeKeyPattern([...local, ...remote]) }
 const section = /^\s*\[\s*(include|includeif|pager)\b/im
 const hooksPath = /(?:^|\])[ \t]*hookspath[ \t]*=[ \t]*"?([^"\n#;]*)/im
 
 /** Values that run nothing, or what the user installed for git. */
 const isHarmless = (name: string, value = ""): boolean =>
-  name === "fsmonitor" && /^(?:true|false)\s*$/i.test(value) || name === "objectformat" && /^sha1\s*$/i.test(value) || /^"?git-lfs (?:clean|smudge|filter-process)\b[^;&|$`\n]*$/.test(value)
+  (name === "fsmonitor" && /^(?:true|false)\s*$/i.test(value)) ||
+  (name === "objectformat" && /^sha1\s*$/i.test(value)) ||
+  /^"?git-lfs (?:clean|smudge|filter-process)\b[^;&|$`\n]*$/.test(value)
 
 /** The key of a configuration that runs a program, by a command that looks or by any; undefined where there is none. */
 export const findProgramKey = (config: string, by: keyof typeof keys): string | undefined => {
   const text = config.replaceAll("\r", "")
-  const found = Array.from(text.matchAll(keys[by])).find(([, name = "", value]) => !isHarmless(name.toLowerCase(), value))
+  const found = Array.from(text.matchAll(keys[by])).find(
+    ([, name = "", value]) => !isHarmless(name.toLowerCase(), value)
+  )
   return found?.[1]?.toLowerCase() ?? section.exec(text)?.[1]?.toLowerCase()
 }
 
@@ -91,16 +113,20 @@ interface Repository {
 const maxSubmodules = 64
 
 /**
- * Reasons for which git, run in a directory, would run programs of a repository's settings: by a command that only looks, or, where `own`
- * is the root of a tree whose settings a wall has kept, by any in a repository below it.
+ * Reasons for which git, run in a directory, would run programs of a repository's settings: by a command that only
+ * looks, or, where `own` is the root of a tree whose settings a wall has kept, by any in a repository below it.
  */
-export const findReasons = Effect.fnUntraced(function*(cwd: string, own?: string): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
+export const findReasons = Effect.fnUntraced(function* (
+  cwd: string,
+  own?: string
+): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const hasFile = (name: string) => Effect.orElseSucceed(fs.exists(name), () => true)
-  const readText = (name: string) => Effect.flatMap(hasFile(name), (is) => is ? fs.readFileString(name) : Effect.succeed(""))
+  const readText = (name: string) =>
+    Effect.flatMap(hasFile(name), (is) => (is ? fs.readFileString(name) : Effect.succeed("")))
 
-  const findRepository = Effect.fnUntraced(function*(root: string) {
+  const findRepository = Effect.fnUntraced(function* (root: string) {
     const dot = path.join(root, ".git")
     if (!(yield* hasFile(dot))) {
       const parts = yield* Effect.forEach(["HEAD", "objects", "refs"], (name) => hasFile(path.join(root, name)))
@@ -112,27 +138,40 @@ export const findReasons = Effect.fnUntraced(function*(cwd: string, own?: string
     return { root, directory, common: common === "" ? directory : path.resolve(directory, common) }
   })
 
-  const findSettingReasons = Effect.fnUntraced(function*({ common, directory, root }: Repository) {
-    const configs = [yield* readText(path.join(common, "config")), yield* readText(path.join(directory, "config.worktree"))]
-    const name = configs.map((config) => findProgramKey(config, own === undefined ? "looking" : "all")).find((found) => found !== undefined)
+  const findSettingReasons = Effect.fnUntraced(function* ({ common, directory, root }: Repository) {
+    const configs = [
+      yield* readText(path.join(common, "config")),
+      yield* readText(path.join(directory, "config.worktree"))
+    ]
+    const name = configs
+      .map((config) => findProgramKey(config, own === undefined ? "looking" : "all"))
+      .find((found) => found !== undefined)
     if (name !== undefined) return [`${name} in the settings of ${root}`]
     const hooks = configs.map((config) => hooksPath.exec(config)?.[1]?.trim()).find((found) => found !== undefined)
-    const hook = path.join(hooks === undefined ? path.join(common, "hooks") : path.resolve(root, hooks), "post-index-change")
+    const hook = path.join(
+      hooks === undefined ? path.join(common, "hooks") : path.resolve(root, hooks),
+      "post-index-change"
+    )
     return (yield* hasFile(hook)) ? [hook] : []
   })
 
   let looked = 0
-  const findReasonsBelow = (repository: Repository): Effect.Effect<ReadonlyArray<string>> => Effect.gen(function*() {
-    const found = repository.root === own ? [] : yield* findSettingReasons(repository)
-    if (found.length > 0) return found
-    const index = path.join(repository.directory, "index")
-    const places = (yield* hasFile(index)) ? readSubmodules(yield* fs.readFile(index)) : []
-    if (places === undefined) return [`the index of ${repository.root}, which cannot be read`]
-    looked += places.length
-    if (looked > maxSubmodules) return [`${looked} submodules of ${repository.root}`]
-    const inner = yield* Effect.forEach(places, (place) => Effect.flatMap(findRepository(path.join(repository.root, place)), (next) => next === undefined ? Effect.succeed([]) : findReasonsBelow(next)))
-    return inner.flat()
-  }).pipe(Effect.orElseSucceed(() => [`the repository ${repository.root}, which cannot be read`]))
+  const findReasonsBelow = (repository: Repository): Effect.Effect<ReadonlyArray<string>> =>
+    Effect.gen(function* () {
+      const found = repository.root === own ? [] : yield* findSettingReasons(repository)
+      if (found.length > 0) return found
+      const index = path.join(repository.directory, "index")
+      const places = (yield* hasFile(index)) ? readSubmodules(yield* fs.readFile(index)) : []
+      if (places === undefined) return [`the index of ${repository.root}, which cannot be read`]
+      looked += places.length
+      if (looked > maxSubmodules) return [`${looked} submodules of ${repository.root}`]
+      const inner = yield* Effect.forEach(places, (place) =>
+        Effect.flatMap(findRepository(path.join(repository.root, place)), (next) =>
+          next === undefined ? Effect.succeed([]) : findReasonsBelow(next)
+        )
+      )
+      return inner.flat()
+    }).pipe(Effect.orElseSucceed(() => [`the repository ${repository.root}, which cannot be read`]))
 
   for (let directory = path.resolve(cwd); ; directory = path.dirname(directory)) {
     const repository = yield* Effect.orElseSucceed(findRepository(directory), () => "closed" as const)
@@ -150,5 +189,9 @@ const toConcerns = (found: ReadonlyArray<string>): ReadonlyArray<Concern> =>
   found.map((reason) => ({ key: `git that runs a program: ${reason}`, permanent: false }))
 
 /** {@link findReasons} for a command line, where git is in it. */
-export const findCommandConcerns = (command: string, cwd: string, own?: string): Effect.Effect<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> =>
+export const findCommandConcerns = (
+  command: string,
+  cwd: string,
+  own?: string
+): Effect.Effect<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> =>
   runsGit(command) ? Effect.map(findReasons(cwd, own), toConcerns) : Effect.succeed([])

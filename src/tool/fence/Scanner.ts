@@ -1,12 +1,12 @@
 /**
- * The external scanner of commands (Tirith), when it is installed: it knows homographs, poisoned pipes and other things that
- * no rule of ours looks for. Its findings are concerns that somebody may approve, for once or for the session.
+ * The external scanner of commands (Tirith), when it is installed: it knows homographs, poisoned pipes and other things
+ * that no rule of ours looks for. Its findings are concerns that somebody may approve, for once or for the session.
  *
  * **Details**
  *
- * The exit code decides: 0 allows, 1 blocks, 2 warns; what it prints only adds names. A scanner that fails, takes too long or
- * answers something else allows or raises a concern, as `security.tirith_fail_open` says; after three failures in a row it
- * is not asked again. A machine without it is never told.
+ * The exit code decides: 0 allows, 1 blocks, 2 warns; what it prints only adds names. A scanner that fails, takes too
+ * long or answers something else allows or raises a concern, as `security.tirith_fail_open` says; after three failures
+ * in a row it is not asked again. A machine without it is never told.
  *
  * Source: `hermes-llm.md` §19.8.
  */
@@ -41,7 +41,9 @@ const makeConcern = (text: string): Concern => ({ key: `content scanner: ${text}
 
 const readFindingName = (finding: unknown): string | undefined => {
   if (!Predicate.isObject(finding)) return undefined
-  const name = [finding["rule_id"], finding["rule"], finding["id"], finding["title"]].find((item) => typeof item === "string")
+  const name = [finding["rule_id"], finding["rule"], finding["id"], finding["title"]].find(
+    (item) => typeof item === "string"
+  )
   return typeof name === "string" ? withoutControls(name).slice(0, 80) : undefined
 }
 
@@ -50,7 +52,8 @@ export const parseConcerns = (exitCode: number, printed: string): ReadonlyArray<
   if (exitCode === 0) return []
   if (exitCode !== 1 && exitCode !== 2) return undefined
   const report = Option.getOrUndefined(Json.parse(printed))
-  const listed: ReadonlyArray<unknown> = Predicate.isObject(report) && Array.isArray(report["findings"]) ? report["findings"] : []
+  const listed: ReadonlyArray<unknown> =
+    Predicate.isObject(report) && Array.isArray(report["findings"]) ? report["findings"] : []
   const names = Array.from(new Set(listed.flatMap((finding) => readFindingName(finding) ?? []))).slice(0, maxFindings)
   return names.length === 0 ? [makeConcern(exitCode === 1 ? "blocked" : "warning")] : names.map(makeConcern)
 }
@@ -68,15 +71,20 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
         forceKillAfter: "1 second"
       })
     const runScanner = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>
-      Effect.gen(function*() {
-        const handle = yield* spawner.spawn(buildCommand(yield* TrustedPrograms.find(options.path), yield* TrustedPrograms.safePath, text))
+      Effect.gen(function* () {
+        const handle = yield* spawner.spawn(
+          buildCommand(yield* TrustedPrograms.find(options.path), yield* TrustedPrograms.safePath, text)
+        )
         const decoder = new TextDecoder()
         let printed = ""
         const reading = Stream.runForEach(handle.stdout, (chunk) =>
           Effect.sync(() => {
             if (printed.length < maxOutput) printed += decoder.decode(chunk, { stream: true })
-          }))
-        const [exitCode] = yield* Effect.all([handle.exitCode, reading, Stream.runDrain(handle.stderr)], { concurrency: 3 })
+          })
+        )
+        const [exitCode] = yield* Effect.all([handle.exitCode, reading, Stream.runDrain(handle.stderr)], {
+          concurrency: 3
+        })
         return parseConcerns(exitCode, printed)
       }).pipe(
         Effect.scoped,
@@ -85,15 +93,21 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
         Effect.catchTag("PlatformError", (error) => {
           // Not installed is no failure of the scanner.
           const absent = error.reason._tag === "NotFound" && options.failOpen
-          return Effect.as(absent ? Effect.void : Effect.logWarning(`the content scanner could not run: ${error.message}`), undefined)
+          return Effect.as(
+            absent ? Effect.void : Effect.logWarning(`the content scanner could not run: ${error.message}`),
+            undefined
+          )
         }),
         Effect.tap((concerns) =>
           Effect.sync(() => {
             crashes = concerns === undefined ? crashes + 1 : 0
-          })),
+          })
+        ),
         Effect.map((concerns) => concerns ?? failed)
       )
-    return { scan: (text) => Effect.suspend(() => crashes >= crashesAllowed ? Effect.succeed(failed) : runScanner(text)) }
+    return {
+      scan: (text) => Effect.suspend(() => (crashes >= crashesAllowed ? Effect.succeed(failed) : runScanner(text)))
+    }
   })
 
 /** As the settings say. */
@@ -102,9 +116,10 @@ export const layer: Layer.Layer<never, never, ChildProcessSpawner | Settings> = 
   Effect.flatMap(Settings, ({ security }): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
     security.tirithEnabled
       ? make({
-        path: security.tirithPath,
-        timeout: Duration.seconds(security.tirithTimeout),
-        failOpen: security.tirithFailOpen
-      })
-      : Effect.succeed({ scan: () => Effect.succeed([]) }))
+          path: security.tirithPath,
+          timeout: Duration.seconds(security.tirithTimeout),
+          failOpen: security.tirithFailOpen
+        })
+      : Effect.succeed({ scan: () => Effect.succeed([]) })
+  )
 )

@@ -1,10 +1,14 @@
 /**
- * Files that hold secrets or from which something runs later, by their paths: one table for the file tools that open them, for the sandbox
- * that hides them and for the judge of commands that name them. Only the text counts; links are followed where files are opened.
+ * Files that hold secrets or from which something runs later, by their paths: one table for the file tools that open
+ * them, for the sandbox that hides them and for the judge of commands that name them. Only the text counts; links are
+ * followed where files are opened.
  */
 import { isLaterPath } from "../../environment/LaterFiles.ts"
 
-/** A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is known. */
+/**
+ * A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is
+ * known.
+ */
 export const tidyPath = (path: string, cwd?: string): string => {
   const absolute = path.startsWith("/") || path.startsWith("~") || cwd === undefined ? path : `${cwd}/${path}`
   const parts: Array<string> = []
@@ -40,19 +44,39 @@ export const describeLaterRun = (path: string): string | undefined => {
   if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
   if (programDirectory.test(tidied)) return "a directory of programs in the search path"
   if (gitSettings.test(tidied)) return "git hooks or git configuration"
-  return repositoryHooks.test(tidied) || isLaterPath(tidied) ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)" : undefined
+  return repositoryHooks.test(tidied) || isLaterPath(tidied)
+    ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)"
+    : undefined
 }
 
 /** Directories below a home directory that hold keys, tokens, and settings of how they are used, whole. */
 export const credentialDirectories = [
-  ".ssh", ".aws", ".azure", ".docker", ".gnupg", ".kube", ".config/gcloud", ".config/gh", ".config/op",
-  ".local/share/keyrings", ".password-store"
+  ".ssh",
+  ".aws",
+  ".azure",
+  ".docker",
+  ".gnupg",
+  ".kube",
+  ".config/gcloud",
+  ".config/gh",
+  ".config/op",
+  ".local/share/keyrings",
+  ".password-store"
 ]
 
 /** Single files below a home directory with secrets in them. */
 export const credentialFiles = [
-  ".cargo/credentials", ".cargo/credentials.toml", ".config/git/credentials", ".git-credentials", ".my.cnf", ".netrc",
-  ".npmrc", ".pgpass", ".pypirc", ".terraform.d/credentials.tfrc.json", ".vault-token"
+  ".cargo/credentials",
+  ".cargo/credentials.toml",
+  ".config/git/credentials",
+  ".git-credentials",
+  ".my.cnf",
+  ".netrc",
+  ".npmrc",
+  ".pgpass",
+  ".pypirc",
+  ".terraform.d/credentials.tfrc.json",
+  ".vault-token"
 ]
 
 /** A file of variables; {@link environmentTemplate} are none. */
@@ -62,9 +86,12 @@ const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/
 const machineSecret =
   /^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$/
 
-/** True when a path in lower case is a secret wherever it stands: an environment file, a private key, a secret of the machine. */
+/**
+ * True when a path in lower case is a secret wherever it stands: an environment file, a private key, a secret of the
+ * machine.
+ */
 export const isPlainSecret = (path: string): boolean =>
-  environmentFile.test(path) && !environmentTemplate.test(path) || keyFile.test(path) || machineSecret.test(path)
+  (environmentFile.test(path) && !environmentTemplate.test(path)) || keyFile.test(path) || machineSecret.test(path)
 
 /** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
 export const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`

@@ -48,7 +48,9 @@ export const findConcerns = Effect.fnUntraced(function* (
     entry === directory || entry.startsWith(`${directory}/`)
   // A write to a directory of programs of the user is asked about, whatever the working tree is.
   const isGuarded = (entry: string): boolean =>
-    home !== undefined && isWithin(entry, home) && describeLaterRun(`~${entry.slice(home.length)}/program`) !== undefined
+    home !== undefined &&
+    isWithin(entry, home) &&
+    describeLaterRun(`~${entry.slice(home.length)}/program`) !== undefined
   const isInTree = (entry: string): boolean => trees.some((tree) => isWithin(entry, tree)) && !isGuarded(entry)
   const last = entries.findLastIndex(isInTree)
   if (last === -1) return []

@@ -48,7 +48,9 @@ const decodeAll = (text: string): ReadonlyArray<string> => {
 const shortestWord = 16
 
 const decodeHex = (word: string): ReadonlyArray<string> =>
-  /^[0-9a-f]+$/i.test(word) ? [decodeLatin1(Uint8Array.from(word.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)))] : []
+  /^[0-9a-f]+$/i.test(word)
+    ? [decodeLatin1(Uint8Array.from(word.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)))]
+    : []
 
 /** Decodes a word at each of the four places at which a group of base64 may begin. */
 const decodeBase64 = (word: string): ReadonlyArray<string> =>
@@ -63,7 +65,7 @@ const decodeBase64 = (word: string): ReadonlyArray<string> =>
  * The readable texts that words of base64 and hexadecimal stand for. A slash separates words, or is a letter of base64.
  */
 const decodeWords = (text: string): ReadonlyArray<string> =>
-  [...text.includes("/") ? text.match(/[\w+/-]+/g) ?? [] : [], ...text.match(/[\w+-]+/g) ?? []]
+  [...(text.includes("/") ? (text.match(/[\w+/-]+/g) ?? []) : []), ...(text.match(/[\w+-]+/g) ?? [])]
     .filter((word) => word.length >= shortestWord)
     .flatMap((word) => [...decodeHex(word), ...decodeBase64(word)])
     .flatMap((decoded) => decoded.match(/[ -~]{8,}/g) ?? [])

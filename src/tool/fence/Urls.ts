@@ -1,15 +1,16 @@
 /**
- * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has now; whoever
- * connects uses exactly those, so that a name that changes its mind afterwards (DNS rebinding) gains nothing, and every
- * redirect is admitted anew.
+ * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has
+ * now; whoever connects uses exactly those, so that a name that changes its mind afterwards (DNS rebinding) gains
+ * nothing, and every redirect is admitted anew.
  *
  * **Details**
  *
- * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is allowed.
- * Private, loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} says
- * otherwise; one such address among the answers of a name refuses the URL. A name that cannot be resolved is refused.
- * URLs that carry a secret are refused too, encoded ones included (`UrlSecrets`): what leaves in an address ends in somebody's log.
- * Which of the hosts that are left need an approval is decided by `EgressGate`.
+ * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is
+ * allowed. Private, loopback, link-local, reserved and multicast addresses are refused unless
+ * {@link Policy.allowPrivate} says otherwise; one such address among the answers of a name refuses the URL. A name that
+ * cannot be resolved is refused. URLs that carry a secret are refused too, encoded ones included (`UrlSecrets`): what
+ * leaves in an address ends in somebody's log. Which of the hosts that are left need an approval is decided by
+ * `EgressGate`.
  *
  * **Example** (What a model may not reach)
  *
@@ -36,8 +37,8 @@ import { redactText } from "../../domain/Redaction.ts"
 import { resolveAddresses } from "../../platform/Network.ts"
 import * as UrlSecrets from "./UrlSecrets.ts"
 
-// Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short forms,
-// IPv6 with an IPv4 address inside.
+// Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short
+// forms, IPv6 with an IPv4 address inside.
 //
 // Source: `hermes-llm.md` §19.5.
 
@@ -60,7 +61,10 @@ export const parseIpv4 = (text: string): Bytes | undefined => {
   const last = values.at(-1) ?? 0
   const first = values.slice(0, -1)
   if (first.some((part) => part > 255) || last >= 256 ** (5 - values.length)) return undefined
-  const rest = Array.from({ length: 5 - values.length }, (_, index) => Math.floor(last / 256 ** (4 - values.length - index)) % 256)
+  const rest = Array.from(
+    { length: 5 - values.length },
+    (_, index) => Math.floor(last / 256 ** (4 - values.length - index)) % 256
+  )
   return [...first, ...rest]
 }
 
@@ -99,14 +103,19 @@ const classifyIpv4 = (bytes: Bytes): AddressKind => {
   if (a === 169 && b === 254) return "metadata"
   if (a === 100 && b === 100 && c === 100 && d === 200) return "metadata"
   // Azure's platform address, and the one of Oracle's classic machines.
-  if (a === 168 && b === 63 && c === 129 && d === 16 || a === 192 && b === 0 && c === 0 && d === 192) return "metadata"
+  if ((a === 168 && b === 63 && c === 129 && d === 16) || (a === 192 && b === 0 && c === 0 && d === 192))
+    return "metadata"
   if (a === 198 && (b === 18 || b === 19)) return "benchmark"
-  const isPrivate = a === 0 || a === 10 || a === 127 || a >= 224 ||
-    a === 100 && b >= 64 && b <= 127 ||
-    a === 172 && b >= 16 && b <= 31 ||
-    a === 192 && (b === 168 || b === 0 && (c === 0 || c === 2) || b === 88 && c === 99) ||
-    a === 198 && b === 51 && c === 100 ||
-    a === 203 && b === 0 && c === 113
+  const isPrivate =
+    a === 0 ||
+    a === 10 ||
+    a === 127 ||
+    a >= 224 ||
+    (a === 100 && b >= 64 && b <= 127) ||
+    (a === 172 && b >= 16 && b <= 31) ||
+    (a === 192 && (b === 168 || (b === 0 && (c === 0 || c === 2)) || (b === 88 && c === 99))) ||
+    (a === 198 && b === 51 && c === 100) ||
+    (a === 203 && b === 0 && c === 113)
   return isPrivate ? "private" : "public"
 }
 
@@ -132,13 +141,16 @@ const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
 
 const classifyIpv6 = (bytes: Bytes): AddressKind => {
   const [a = 0, b = 0, c = 0, d = 0] = bytes
-  if (hasPrefix(bytes, 0xfd, 0x00, 0x0e, 0xc2) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
-  if (hasPrefix(bytes, 0xfd, 0x20, 0x00, 0xce) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
+  if (hasPrefix(bytes, 0xfd, 0x00, 0x0e, 0xc2) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54)
+    return "metadata"
+  if (hasPrefix(bytes, 0xfd, 0x20, 0x00, 0xce) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54)
+    return "metadata"
   const inner = findEmbeddedIpv4(bytes)
   if (inner !== undefined) return classifyIpv4(inner)
   // Only 2000::/3 is out there; some of it is reserved.
   const isGlobal = a >= 0x20 && a <= 0x3f
-  const isReserved = a === 0x20 && b === 0x01 && (c < 0x02 || c === 0x0d && d === 0xb8) || a === 0x3f && b === 0xff && c < 0x10
+  const isReserved =
+    (a === 0x20 && b === 0x01 && (c < 0x02 || (c === 0x0d && d === 0xb8))) || (a === 0x3f && b === 0xff && c < 0x10)
   return isGlobal && !isReserved ? "public" : "private"
 }
 
@@ -168,7 +180,9 @@ export interface Resolve {
 }
 
 /** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
-export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => ({ resolve: resolveAddresses }) })
+export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", {
+  defaultValue: () => ({ resolve: resolveAddresses })
+})
 
 /** Rules of the operator. */
 export interface Policy {
@@ -176,7 +190,9 @@ export interface Policy {
   readonly allowPrivate: boolean
   /** Hosts that may resolve into 198.18.0.0/15, over https. */
   readonly benchmarkHosts: ReadonlyArray<string>
-  /** `security.unknown_hosts`: `ask` before a host is reached that is neither listed nor approved, redirects included. */
+  /**
+   * `security.unknown_hosts`: `ask` before a host is reached that is neither listed nor approved, redirects included.
+   */
   readonly unknownHosts: "allow" | "ask"
   /** Hosts that are reached without a question: `example.com`, `*.example.com`, `localhost:8080`. */
   readonly hosts: ReadonlyArray<string>
@@ -202,17 +218,26 @@ export interface Service {
 export const maxAddresses = 8
 const resolveTimeout = Duration.seconds(10)
 
-const metadataHosts = ["metadata.google.internal", "metadata.goog", "metadata", "instance-data", "metadata.azure.internal", "metadata.tencentyun.com"]
+const metadataHosts = [
+  "metadata.google.internal",
+  "metadata.goog",
+  "metadata",
+  "instance-data",
+  "metadata.azure.internal",
+  "metadata.tencentyun.com"
+]
 
 /** Names of parameters whose values are credentials, as third parties take them. */
-const secretParameter = /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
+const secretParameter =
+  /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
 
-const makeBlocked = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
+const makeBlocked = (url: string, reason: string): UrlBlocked =>
+  new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
 
 const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
 /** The host of a URL, with its port where that is not the one of its scheme; what an approval for a host holds for. */
-export const formatHost = (url: URL): string => url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`
+export const formatHost = (url: URL): string => (url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`)
 
 /** Judges a URL by its text; gives the URL and its host when nothing is wrong. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
@@ -225,7 +250,10 @@ export const read = (text: string, policy: Policy): { readonly url: URL; readonl
   const host = readHost(url)
   if (host === "") return makeBlocked(text, "it has no host")
   if (url.username !== "" || url.password !== "") return makeBlocked(text, "it carries a user name or password")
-  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.hasSecret(trimmed, url.href)) {
+  if (
+    Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) ||
+    UrlSecrets.hasSecret(trimmed, url.href)
+  ) {
     return makeBlocked(text, "it carries a secret, which would end up in the logs of others")
   }
   if (metadataHosts.includes(host)) {
@@ -244,7 +272,7 @@ const judgeAddress = (address: string, url: URL, host: string, policy: Policy): 
     case "metadata":
       return "it leads to the metadata service of a cloud machine, which hands out credentials"
     case "benchmark":
-      return policy.allowPrivate || url.protocol === "https:" && policy.benchmarkHosts.includes(host)
+      return policy.allowPrivate || (url.protocol === "https:" && policy.benchmarkHosts.includes(host))
         ? undefined
         : "it leads to a reserved address"
     case "private":
@@ -256,15 +284,17 @@ const judgeAddress = (address: string, url: URL, host: string, policy: Policy): 
 
 /** Decides which addresses a tool may reach on behalf of a model. */
 export const make = (resolver: Resolve, policy: Policy = strict): Service => {
-  const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<AdmittedUrl, UrlBlocked> {
+  const admit = Effect.fn("Urls.admit")(function* (text: string): Effect.fn.Return<AdmittedUrl, UrlBlocked> {
     const known = read(text, policy)
     if (known instanceof UrlBlocked) return yield* known
     const { host, url } = known
     const isLiteral = classifyAddress(host) !== undefined
-    const answers = isLiteral ? [host.replace(/^\[|\]$/g, "")] : yield* resolver.resolve(host).pipe(
-      Effect.timeout(resolveTimeout),
-      Effect.mapError(() => makeBlocked(text, `its name ${host} cannot be resolved`))
-    )
+    const answers = isLiteral
+      ? [host.replace(/^\[|\]$/g, "")]
+      : yield* resolver.resolve(host).pipe(
+          Effect.timeout(resolveTimeout),
+          Effect.mapError(() => makeBlocked(text, `its name ${host} cannot be resolved`))
+        )
     if (answers.length === 0) return yield* makeBlocked(text, `its name ${host} has no address`)
     for (const address of answers) {
       const reason = judgeAddress(address, url, host, policy)
@@ -285,7 +315,6 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
 export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
 
 /** The fence by the policy and the resolver of the surroundings. */
-export const fence: Effect.Effect<Service> = Effect.map(
-  Effect.all([Resolver, UrlPolicy]),
-  ([resolver, policy]) => make(resolver, policy)
+export const fence: Effect.Effect<Service> = Effect.map(Effect.all([Resolver, UrlPolicy]), ([resolver, policy]) =>
+  make(resolver, policy)
 )

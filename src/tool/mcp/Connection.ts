@@ -27,9 +27,9 @@ import type { ServerConfig } from "./ServerConfig.ts"
 export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpError")("McpError", {
   server: Schema.String,
   /**
-   * `config`: what is written about it cannot work. `start`: it could not be started or reached. `unauthorized`: it wants
-   * other credentials. `protocol`: it says what no MCP server says. `timeout`: it said nothing in time. `closed`: it went
-   * away. `refused`: it answered with an error.
+   * `config`: what is written about it cannot work. `start`: it could not be started or reached. `unauthorized`: it
+   * wants other credentials. `protocol`: it says what no MCP server says. `timeout`: it said nothing in time. `closed`:
+   * it went away. `refused`: it answered with an error.
    */
   reason: Schema.Literals(["config", "start", "unauthorized", "protocol", "timeout", "closed", "refused"]),
   message: Schema.String,
@@ -43,7 +43,12 @@ const maxChars = 600
 
 /** A text of a server on one line of bounded length. */
 export const toOneLine = (text: string): string =>
-  TextCut.shorten(TextCut.takeHead(text, maxChars * 4).replaceAll(/\s+/g, " ").trim(), maxChars)
+  TextCut.shorten(
+    TextCut.takeHead(text, maxChars * 4)
+      .replaceAll(/\s+/g, " ")
+      .trim(),
+    maxChars
+  )
 
 /** Claims of a server about a tool. */
 export interface Hints {
@@ -96,8 +101,8 @@ export interface Offers {
 }
 
 /**
- * The port to one connected MCP server, and to how one is connected. It lives as long as the scope that it was connected
- * in.
+ * The port to one connected MCP server, and to how one is connected. It lives as long as the scope that it was
+ * connected in.
  */
 export interface Connection {
   readonly protocol: string

@@ -1,6 +1,6 @@
 /**
- * Bytes of a server as lines of bounded length. A longer line is thrown away as it arrives; its two ends are kept, because
- * one of them tells which request it would have answered.
+ * Bytes of a server as lines of bounded length. A longer line is thrown away as it arrives; its two ends are kept,
+ * because one of them tells which request it would have answered.
  */
 
 /** One line, or the ends of one that was too long. */
@@ -46,7 +46,7 @@ const closeLine = (open: OpenLine): Line =>
     : { _tag: "TooLong", head: decoder.decode(open.head), tail: decoder.decode(open.tail) }
 
 /** Takes bytes, gives the lines that they complete. */
-export const make = (maxBytes: number): (chunk: Uint8Array) => ReadonlyArray<Line> => {
+export const make = (maxBytes: number): ((chunk: Uint8Array) => ReadonlyArray<Line>) => {
   const openLine = (): OpenLine => ({ _tag: "Short", parts: [], length: 0 })
   let open = openLine()
   return (chunk) => {
@@ -64,9 +64,16 @@ export const make = (maxBytes: number): (chunk: Uint8Array) => ReadonlyArray<Lin
 }
 
 /** The id of the request that a message answers, read from the ends of the message. */
-export const readAnsweredId = ({ head, tail }: { readonly head: string; readonly tail: string }): number | string | undefined => {
-  const id = /^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*[,}]/.exec(head)?.[1] ??
+export const readAnsweredId = ({
+  head,
+  tail
+}: {
+  readonly head: string
+  readonly tail: string
+}): number | string | undefined => {
+  const id =
+    /^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*[,}]/.exec(head)?.[1] ??
     /,\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)?.[1]
   if (id === undefined) return undefined
-  return id.startsWith("\"") ? id.slice(1, -1) : Number(id)
+  return id.startsWith('"') ? id.slice(1, -1) : Number(id)
 }

@@ -36,22 +36,28 @@ const maxMessageBytes = 10 * 1024 * 1024
 
 type Hide = (text: string) => string
 
-const toListedTool = (hide: Hide) => ({ description, name, parameters, readOnly }: OfferedTool): ListToolsResult["tools"][number] => ({
-  name,
-  description: hide(description),
-  inputSchema: { ...parameters, type: "object" },
-  annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
-})
+const toListedTool =
+  (hide: Hide) =>
+  ({ description, name, parameters, readOnly }: OfferedTool): ListToolsResult["tools"][number] => ({
+    name,
+    description: hide(description),
+    inputSchema: { ...parameters, type: "object" },
+    annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
+  })
 
 const toCallResult = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
-  const text = Exit.isSuccess(exit) ? exit.value : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
+  const text = Exit.isSuccess(exit)
+    ? exit.value
+    : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
   return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
 }
 
-const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport))
+const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () =>
+  import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport)
+)
 
 /** Makes servers of the tools; what they run ends with the signal. */
-const makeServers = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
+const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
   const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
@@ -62,7 +68,11 @@ const makeServers = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool
     server.setRequestHandler("tools/list", () => ({ tools: tools.map(toListedTool(hide)) }))
     server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
       const tool = tools.find(({ name }) => name === params.name)
-      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, hide(`There is no tool "${params.name}". List them with tools/list.`))
+      if (tool === undefined)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          hide(`There is no tool "${params.name}". List them with tools/list.`)
+        )
       const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
         signal: AbortSignal.any([mcpReq.signal, ending])
       })
@@ -73,17 +83,27 @@ const makeServers = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool
 })
 
 /** Answers requests over HTTP, each by a server of its own, as long as the scope lives. */
-export const makeHandler = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool>): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
+export const makeHandler = Effect.fnUntraced(function* (
+  tools: ReadonlyArray<OfferedTool>
+): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
   const { createMcpHandler } = yield* sdk
   const ending = new AbortController()
   const made = yield* makeServers(tools, ending.signal)
   const { close, fetch } = createMcpHandler(made, { maxRequestBodySize: maxMessageBytes })
-  yield* Effect.addFinalizer(() => Effect.andThen(Effect.sync(() => ending.abort()), Effect.promise(close)))
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      Effect.sync(() => ending.abort()),
+      Effect.promise(close)
+    )
+  )
   return (request) => fetch(request)
 })
 
 /** Serves until the input ends. What still runs then is interrupted. */
-export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<OfferedTool>, { input, write }: Wire<E>) {
+export const serve = Effect.fn("McpHost.serve")(function* <E>(
+  tools: ReadonlyArray<OfferedTool>,
+  { input, write }: Wire<E>
+) {
   const services = yield* Effect.context<never>()
   const ending = new AbortController()
   const transport: Transport = {
@@ -104,5 +124,6 @@ export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArra
         // The server checks what it gets; what is no message at all has nobody to be answered to.
         if (message !== undefined) transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0])
       }
-    }))
+    })
+  )
 }, Effect.scoped)

@@ -1,6 +1,6 @@
 /**
- * Logins at MCP servers that ask for OAuth: what was registered there and the tokens, by server. In memory, unless a runtime
- * brings the file of its home directory, which only its owner can read.
+ * Logins at MCP servers that ask for OAuth: what was registered there and the tokens, by server. In memory, unless a
+ * runtime brings the file of its home directory, which only its owner can read.
  *
  * Source: `hermes-product.md` §2.4 (oauth).
  */
@@ -50,7 +50,8 @@ const makeMemoryLogins = (): Service => {
   const logins = new Map<string, Login>()
   return {
     get: (server) => Effect.sync(() => logins.get(server)),
-    set: (server, login) => Effect.sync(() => void (login === undefined ? logins.delete(server) : logins.set(server, login)))
+    set: (server, login) =>
+      Effect.sync(() => void (login === undefined ? logins.delete(server) : logins.set(server, login)))
   }
 }
 
@@ -64,7 +65,7 @@ type Servers = (typeof Saved.Type)["servers"]
 
 /** Logins in a home directory; the file is read anew each time, as another process may have renewed a token. */
 const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const stored = yield* HomeFile.make(home, fileName)
     const changing = yield* Semaphore.make(1)
     const makeUnusableError = (server: string, what: string) => (cause: unknown) =>
@@ -77,20 +78,28 @@ const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.
     const readServers = (server: string): Effect.Effect<Servers, McpError> =>
       stored.read.pipe(
         Effect.flatMap((text) =>
-          text === undefined ? Effect.succeed({ version: 1 as const, servers: {} }) : Schema.decodeEffect(Saved)(text)),
+          text === undefined ? Effect.succeed({ version: 1 as const, servers: {} }) : Schema.decodeEffect(Saved)(text)
+        ),
         Effect.mapBoth({ onFailure: makeUnusableError(server, "read"), onSuccess: ({ servers }) => servers })
       )
     return {
       get: (server) =>
-        Effect.map(readServers(server), (servers) => Object.hasOwn(servers, server) ? servers[server] : undefined).pipe(Effect.tap(registerSecrets)),
+        Effect.map(readServers(server), (servers) =>
+          Object.hasOwn(servers, server) ? servers[server] : undefined
+        ).pipe(Effect.tap(registerSecrets)),
       set: (server, login) =>
-        Effect.andThen(registerSecrets(login), changing.withPermit(Effect.flatMap(readServers(server), ({ [server]: _, ...others }) => {
-          const servers = login === undefined ? others : { ...others, [server]: login }
-          return Schema.encodeEffect(Saved)({ version: 1, servers }).pipe(
-            Effect.flatMap(stored.write),
-            Effect.mapError(makeUnusableError(server, "written"))
+        Effect.andThen(
+          registerSecrets(login),
+          changing.withPermit(
+            Effect.flatMap(readServers(server), ({ [server]: _, ...others }) => {
+              const servers = login === undefined ? others : { ...others, [server]: login }
+              return Schema.encodeEffect(Saved)({ version: 1, servers }).pipe(
+                Effect.flatMap(stored.write),
+                Effect.mapError(makeUnusableError(server, "written"))
+              )
+            })
           )
-        })))
+        )
     }
   })
 
@@ -103,17 +112,17 @@ export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Pat
   Effect.flatMap(Home, ({ root }) => makeFileLogins(root))
 )
 
-// OAuth at an MCP server, by the official client: its tokens are used and renewed while runs use the server, and a login gets
-// the first ones from a user with a browser. The only place that knows that part of the client.
+// OAuth at an MCP server, by the official client: its tokens are used and renewed while runs use the server, and a
+// login gets the first ones from a user with a browser. The only place that knows that part of the client.
 //
 // **Details**
 //
-// A run never opens a browser: where a login is needed its connection fails, and says how to log in. So does a call for which
-// the server wants more rights than the login has; what it named is kept, and the next login asks for those rights together
-// with the ones before. A login first has the server refuse a request, which names the rights and the page that describes
-// it. It is known there by `oauth.client_id`, by the document at `oauth.client_metadata_url` where the server takes one, or
-// it registers this program; with an address on this machine to come back to, and who comes back must bring the state that
-// was given out. `oauth.grant: client_credentials` needs no user, and so no login.
+// A run never opens a browser: where a login is needed its connection fails, and says how to log in. So does a call for
+// which the server wants more rights than the login has; what it named is kept, and the next login asks for those
+// rights together with the ones before. A login first has the server refuse a request, which names the rights and the
+// page that describes it. It is known there by `oauth.client_id`, by the document at `oauth.client_metadata_url` where
+// the server takes one, or it registers this program; with an address on this machine to come back to, and who comes
+// back must bring the state that was given out. `oauth.grant: client_credentials` needs no user, and so no login.
 //
 // Source: `hermes-product.md` §2.4 (oauth).
 
@@ -132,7 +141,8 @@ const nowhere = "http://127.0.0.1/callback"
 type Client = Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>
 type Tokens = Awaited<ReturnType<OAuthClientProvider["tokens"]>>
 
-const splitScope = (scope: string | undefined): ReadonlyArray<string> => scope?.split(/\s+/).filter((word) => word !== "") ?? []
+const splitScope = (scope: string | undefined): ReadonlyArray<string> =>
+  scope?.split(/\s+/).filter((word) => word !== "") ?? []
 
 const readScope = (tokens: unknown): string | undefined =>
   Predicate.hasProperty(tokens, "scope") && typeof tokens.scope === "string" ? tokens.scope : undefined
@@ -147,19 +157,29 @@ const describeRequiredLogin = (name: string, tokens: unknown, scope: string | un
 }
 
 /** Identity of this program at the server, besides what a registration there gave. */
-const buildClientIdentity = (sdk: Sdk, { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>) => ({
+const buildClientIdentity = (
+  sdk: Sdk,
+  { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>
+) => ({
   ...(clientMetadataUrl === undefined ? {} : { clientMetadataUrl }),
-  ...(clientId === undefined || privateKey === undefined ? {} : {
-    addClientAuthentication: sdk.createPrivateKeyJwtAuth({
-      issuer: clientId,
-      subject: clientId,
-      privateKey: Redacted.value(privateKey),
-      alg: signingAlgorithm
-    })
-  }),
-  ...(clientId === undefined ? {} : {
-    clientInformation: () => ({ client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: Redacted.value(clientSecret) }) })
-  })
+  ...(clientId === undefined || privateKey === undefined
+    ? {}
+    : {
+        addClientAuthentication: sdk.createPrivateKeyJwtAuth({
+          issuer: clientId,
+          subject: clientId,
+          privateKey: Redacted.value(privateKey),
+          alg: signingAlgorithm
+        })
+      }),
+  ...(clientId === undefined
+    ? {}
+    : {
+        clientInformation: () => ({
+          client_id: clientId,
+          ...(clientSecret === undefined ? {} : { client_secret: Redacted.value(clientSecret) })
+        })
+      })
 })
 
 /** State of a login between its two requests. */
@@ -187,7 +207,7 @@ const makeProvider = (
   let verifier = ""
   let requested: string | undefined
   // A login at another address is none at this one.
-  const saved = Effect.map(logins.get(name), (login): Login => login?.url === url.href ? login : { url: url.href })
+  const saved = Effect.map(logins.get(name), (login): Login => (login?.url === url.href ? login : { url: url.href }))
   const changeLogin = (part: Partial<Login>): Promise<void> =>
     Effect.runPromise(Effect.flatMap(saved, (login) => logins.set(name, { ...login, ...part })))
   return {
@@ -209,10 +229,15 @@ const makeProvider = (
     tokens: () => Effect.runPromise(Effect.map(saved, ({ tokens }) => tokens as Tokens)),
     // Tokens that name no rights have those that were asked for.
     saveTokens: (tokens) =>
-      Effect.runPromise(Effect.flatMap(saved, (login) => {
-        const granted = tokens.scope ?? requested ?? readScope(login.tokens)
-        return logins.set(name, { ...login, tokens: { ...tokens, ...(granted === undefined ? {} : { scope: granted }) } })
-      })),
+      Effect.runPromise(
+        Effect.flatMap(saved, (login) => {
+          const granted = tokens.scope ?? requested ?? readScope(login.tokens)
+          return logins.set(name, {
+            ...login,
+            tokens: { ...tokens, ...(granted === undefined ? {} : { scope: granted }) }
+          })
+        })
+      ),
     redirectToAuthorization: async (page) => {
       requested = page.searchParams.get("scope") ?? undefined
       if (asking !== undefined) return asking.open(page)
@@ -220,7 +245,12 @@ const makeProvider = (
       if (requested !== undefined) await changeLogin({ wanted: requested })
       throw new Error(describeRequiredLogin(name, tokens, requested))
     },
-    ...(isAlone ? { prepareTokenRequest: (rights) => new URLSearchParams({ grant_type: grant, ...(rights === undefined ? {} : { scope: rights }) }) } : {}),
+    ...(isAlone
+      ? {
+          prepareTokenRequest: (rights) =>
+            new URLSearchParams({ grant_type: grant, ...(rights === undefined ? {} : { scope: rights }) })
+        }
+      : {}),
     saveCodeVerifier: (code) => {
       verifier = code
     },
@@ -233,12 +263,25 @@ export const makeStoredProvider = (sdk: Sdk, config: ServerConfig, http: Http): 
   Effect.map(Logins, (logins) => makeProvider(sdk, config, http, logins, undefined))
 
 /** The hosts that took part in the login at a server, as it is stored now. */
-export const readLoginHosts = ({ name }: Pick<ServerConfig, "name">, { url }: Pick<Http, "url">): Effect.Effect<() => Promise<ReadonlyArray<string>>> =>
-  Effect.map(Logins, ({ get }) => () =>
-    Effect.runPromise(Effect.map(get(name), (login) => login?.url === url.href ? login.hosts ?? [] : [])))
+export const readLoginHosts = (
+  { name }: Pick<ServerConfig, "name">,
+  { url }: Pick<Http, "url">
+): Effect.Effect<() => Promise<ReadonlyArray<string>>> =>
+  Effect.map(
+    Logins,
+    ({ get }) =>
+      () =>
+        Effect.runPromise(Effect.map(get(name), (login) => (login?.url === url.href ? (login.hosts ?? []) : [])))
+  )
 
-/** Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where they usually are. */
-const fetchChallenge = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
+/**
+ * Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where
+ * they usually are.
+ */
+const fetchChallenge = (
+  sdk: Sdk,
+  { headers, url }: Http
+): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
   Effect.tryPromise(async (signal) => {
     const response = await fetch(url, {
       method: "POST",
@@ -253,7 +296,10 @@ const fetchChallenge = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnT
     })
     await response.body?.cancel()
     return response.status === 401 ? sdk.extractWWWAuthenticateParams(response) : {}
-  }).pipe(Effect.timeout("10 seconds"), Effect.orElseSucceed(() => ({})))
+  }).pipe(
+    Effect.timeout("10 seconds"),
+    Effect.orElseSucceed(() => ({}))
+  )
 
 /** Surroundings of a login. */
 interface Browser {
@@ -267,17 +313,20 @@ interface Browser {
   readonly returned: Effect.Effect<URLSearchParams>
 }
 
-const makeRefusal = (server: string, message: string) => new McpError({ server, reason: "unauthorized", message: `MCP server "${server}": ${message}` })
+const makeRefusal = (server: string, message: string) =>
+  new McpError({ server, reason: "unauthorized", message: `MCP server "${server}": ${message}` })
 
 /** Logs a user in. What was known of an earlier login is forgotten first. */
-export const logIn = Effect.fn("McpLogin.login")(function*(
+export const logIn = Effect.fn("McpLogin.login")(function* (
   config: ServerConfig,
   http: Http,
   browser: Browser
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
   const sdk = yield* Effect.mapError(
-    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)),
+    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () =>
+      import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)
+    ),
     ({ message }) => new McpError({ server: name, reason: "config", message })
   )
   const logins = yield* Logins
@@ -286,8 +335,15 @@ export const logIn = Effect.fn("McpLogin.login")(function*(
   const { state } = browser
   const provider = makeProvider(sdk, config, http, logins, browser)
   const { resourceMetadataUrl, scope: named } = yield* fetchChallenge(sdk, http)
-  const scope = sdk.computeScopeUnion(http.oauth?.scope ?? named, before?.url === http.url.href ? before.wanted : undefined)
-  const known = { serverUrl: http.url, ...(scope === undefined ? {} : { scope }), ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) }
+  const scope = sdk.computeScopeUnion(
+    http.oauth?.scope ?? named,
+    before?.url === http.url.href ? before.wanted : undefined
+  )
+  const known = {
+    serverUrl: http.url,
+    ...(scope === undefined ? {} : { scope }),
+    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl })
+  }
   const hosts = new Set<string>()
   // The user is there, and sees the page that the login leads to.
   const isAdmitted = (host: string): boolean => {
@@ -296,7 +352,8 @@ export const logIn = Effect.fn("McpLogin.login")(function*(
   }
   const fetchFn = ServerFetch.make(fetch, { server: name, url: http.url, isAdmitted })
   const keepHosts = Effect.flatMap(logins.get(name), (login) =>
-    login === undefined || hosts.size === 0 ? Effect.void : logins.set(name, { ...login, hosts: [...hosts] }))
+    login === undefined || hosts.size === 0 ? Effect.void : logins.set(name, { ...login, hosts: [...hosts] })
+  )
   const authorize = (more: { readonly authorizationCode?: string; readonly iss?: string }) =>
     Effect.tryPromise({
       try: () => sdk.auth(provider, { ...known, ...more, fetchFn }),
@@ -305,9 +362,11 @@ export const logIn = Effect.fn("McpLogin.login")(function*(
   if ((yield* authorize({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
   // Every user and program of the machine reaches the page: without the state nothing that it was told counts.
-  if (answer.get("state") !== state) return yield* makeRefusal(name, "the login was completed for another request: try again")
+  if (answer.get("state") !== state)
+    return yield* makeRefusal(name, "the login was completed for another request: try again")
   const error = answer.get("error")
-  if (error !== null) return yield* makeRefusal(name, `the login was refused (${answer.get("error_description") ?? error})`)
+  if (error !== null)
+    return yield* makeRefusal(name, `the login was refused (${answer.get("error_description") ?? error})`)
   const code = answer.get("code")
   if (code === null) return yield* makeRefusal(name, "the login brought no code: try again")
   const iss = answer.get("iss")

@@ -4,17 +4,17 @@
  * **Details**
  *
  * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that cannot be
- * connected is left out with a warning, and stops neither the others nor the agent; where waiting may help it is tried again
- * in the background, and its tools are there from then on.
+ * connected is left out with a warning, and stops neither the others nor the agent; where waiting may help it is tried
+ * again in the background, and its tools are there from then on.
  *
- * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot stays the
- * same object otherwise. A server that goes away is connected again, with growing pauses and {@link maxReconnects} times; its
- * tools stay meanwhile, and a call of them says what is going on. When it does not come back they are taken away. One that
- * is silent and asked for nothing is asked now and then whether it is there (`keepalive`); no answer is a server that went
- * away.
+ * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot
+ * stays the same object otherwise. A server that goes away is connected again, with growing pauses and
+ * {@link maxReconnects} times; its tools stay meanwhile, and a call of them says what is going on. When it does not
+ * come back they are taken away. One that is silent and asked for nothing is asked now and then whether it is there
+ * (`keepalive`); no answer is a server that went away.
  *
- * A server with more than {@link lazyAbove} tools is offered by one tool that searches among them: what it finds is offered
- * from the next step on.
+ * A server with more than {@link lazyAbove} tools is offered by one tool that searches among them: what it finds is
+ * offered from the next step on.
  *
  * Source: `hermes-product.md` §2.4.
  */
@@ -54,13 +54,13 @@ export interface Service {
 }
 
 /** One server's place in the registry: its present toolset, replaced as a whole. */
-const makePlace = Effect.fnUntraced(function*(parent: Scope.Scope) {
+const makePlace = Effect.fnUntraced(function* (parent: Scope.Scope) {
   const registry = yield* ToolRegistry
   let current: Scope.Closeable | undefined
-  const leave = Effect.suspend(() => current === undefined ? Effect.void : Scope.close(current, Exit.void))
+  const leave = Effect.suspend(() => (current === undefined ? Effect.void : Scope.close(current, Exit.void)))
   return {
     leave,
-    put: Effect.fnUntraced(function*(toolset: Toolset.Toolset) {
+    put: Effect.fnUntraced(function* (toolset: Toolset.Toolset) {
       const scope = yield* Scope.fork(parent, "sequential")
       const bound = yield* Scope.provide(toolset.bind, scope)
       yield* leave
@@ -71,7 +71,10 @@ const makePlace = Effect.fnUntraced(function*(parent: Scope.Scope) {
   }
 })
 
-/** True when a server that could not be connected may be there later: it may be starting, or be in need of something that is. */
+/**
+ * True when a server that could not be connected may be there later: it may be starting, or be in need of something
+ * that is.
+ */
 const canPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
   reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
 
@@ -81,7 +84,10 @@ const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || rea
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
 
 /** Connects one server and keeps it connected in the background. */
-const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig, tell: (status: Omit<Status, "name">) => void) {
+const supervise = Effect.fnUntraced(function* (
+  config: ServerConfig.ServerConfig,
+  tell: (status: Omit<Status, "name">) => void
+) {
   const connector = yield* McpConnector
   const whole = yield* Effect.scope
   // Connections are closed after the fiber that would connect them again.
@@ -94,29 +100,33 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   let calls = 0
 
   const use: ServerTools.Use = (work) =>
-    turns.withPermit(Effect.suspend(() => {
-      const connected = connection
-      return connected === undefined
-        ? Effect.fail(
-          new McpError({
-            server: config.name,
-            reason: "closed",
-            message: `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try again later`
-          })
-        )
-        : Effect.suspend(() => {
-          calls++
-          return work(connected)
-        }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
-    }))
+    turns.withPermit(
+      Effect.suspend(() => {
+        const connected = connection
+        return connected === undefined
+          ? Effect.fail(
+              new McpError({
+                server: config.name,
+                reason: "closed",
+                message: `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try again later`
+              })
+            )
+          : Effect.suspend(() => {
+              calls++
+              return work(connected)
+            }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
+      })
+    )
 
-  const refreshTools = Effect.fnUntraced(function*(connected: Connection) {
+  const refreshTools = Effect.fnUntraced(function* (connected: Connection) {
     const descriptors = connected.offers.tools ? yield* connected.listTools : []
     const own = ServerTools.makeEntries(config, use, descriptors)
     const utilities = ServerTools.makeUtilities(config, use, connected)
     const offerTools = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.makeToolset(config, list))
     if (own.length > lazyAbove) {
-      const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) => offerTools([lazy, ...found, ...utilities]))
+      const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) =>
+        offerTools([lazy, ...found, ...utilities])
+      )
       yield* offerTools([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
     } else {
       yield* offerTools([...own, ...utilities])
@@ -125,12 +135,12 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   })
 
   /** A connection in a scope of its own, with its tools in the registry. */
-  const connect = Effect.gen(function*() {
+  const connect = Effect.gen(function* () {
     const scope = yield* Scope.fork(parent, "sequential")
     const connected = yield* connector.connect(config).pipe(
       Effect.tap((connected) => refreshTools(connected)),
       Scope.provide(scope),
-      Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+      Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
     )
     connection = connected
     return { connected, scope }
@@ -144,18 +154,23 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     )
 
   /** Waits until the server does not answer any more. While it has something to do it may be slow to answer. */
-  const waitForSilence = Effect.fnUntraced(function*({ ping }: Connection): Effect.fn.Return<McpError> {
+  const waitForSilence = Effect.fnUntraced(function* ({ ping }: Connection): Effect.fn.Return<McpError> {
     if (config.keepaliveMillis === 0) return yield* Effect.never
     while (true) {
       yield* Effect.sleep(config.keepaliveMillis)
-      const error = calls > 0 ? undefined : yield* Effect.match(ping, { onFailure: (error) => error, onSuccess: () => undefined })
+      const error =
+        calls > 0 ? undefined : yield* Effect.match(ping, { onFailure: (error) => error, onSuccess: () => undefined })
       if (error !== undefined && isSilence(error)) return error
     }
   })
 
   /** Waits for the end of a connection, and makes another; fails when that cannot be done. */
-  const keepConnected = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
-    const { message } = yield* Effect.raceAllFirst([connected.closed, followChanges(connected), waitForSilence(connected)])
+  const keepConnected = Effect.fnUntraced(function* ({ connected, scope }: Effect.Success<typeof connect>) {
+    const { message } = yield* Effect.raceAllFirst([
+      connected.closed,
+      followChanges(connected),
+      waitForSilence(connected)
+    ])
     connection = undefined
     tell({ state: "reconnecting", tools: 0, message })
     yield* Effect.logWarning(`${message}: connecting it again`)
@@ -164,10 +179,13 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     return yield* Effect.retry(connect, reconnecting)
   })
 
-  const stayConnected = Effect.fnUntraced(function*(first: Effect.Success<typeof connect>) {
-    let now = first
-    while (true) now = yield* keepConnected(now)
-  }, Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out"))))
+  const stayConnected = Effect.fnUntraced(
+    function* (first: Effect.Success<typeof connect>) {
+      let now = first
+      while (true) now = yield* keepConnected(now)
+    },
+    Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out")))
+  )
 
   const giveUp = ({ message }: McpError, what: string) => {
     tell({ state: "failed", tools: 0, message })
@@ -197,12 +215,14 @@ export class McpServers extends Context.Service<McpServers, Service>()("hermes-e
 export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
   Layer.effect(
     McpServers,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const states = new Map<string, Status>()
-      const makeStatusSetter = (name: string) => (status: Omit<Status, "name">): void => {
-        states.set(name, { name, ...status })
-      }
-      const startServer = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
+      const makeStatusSetter =
+        (name: string) =>
+        (status: Omit<Status, "name">): void => {
+          states.set(name, { name, ...status })
+        }
+      const startServer = Effect.fnUntraced(function* ([name, section]: readonly [string, ServerConfig.Section]) {
         const tell = makeStatusSetter(name)
         if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
         yield* Effect.matchEffect(ServerConfig.fromSection(name, section), {

@@ -1,15 +1,15 @@
 /**
- * MCP servers through the official client, which speaks every revision of the protocol from 2024 to 2026. The only place
- * that knows it.
+ * MCP servers through the official client, which speaks every revision of the protocol from 2024 to 2026. The only
+ * place that knows it.
  *
  * **Details**
  *
- * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a changed
- * tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
+ * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a
+ * changed tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
  *
- * A program is asked in the words of 2025 first, because some old ones die of a question that they do not know, and in those
- * of 2026 if it refuses. A server with an address is asked what it speaks; one that refuses the present HTTP transport is
- * tried with the one of 2024.
+ * A program is asked in the words of 2025 first, because some old ones die of a question that they do not know, and in
+ * those of 2026 if it refuses. A server with an address is asked what it speaks; one that refuses the present HTTP
+ * transport is tried with the one of 2024.
  *
  * **Example** (An application with the tools of a server)
  *
@@ -33,7 +33,14 @@
  *
  * Source: `hermes-product.md` §2.4.
  */
-import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
+import type {
+  Client,
+  ContentBlock,
+  ReadResourceResult,
+  RequestOptions,
+  Transport,
+  VersionNegotiationMode
+} from "@modelcontextprotocol/client"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -77,7 +84,9 @@ const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uin
         bytes += chunk.length
       }
       if (bytes > maxBytes) {
-        controller.error(new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: ask for less`))
+        controller.error(
+          new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: ask for less`)
+        )
       } else {
         controller.enqueue(chunk)
       }
@@ -86,41 +95,50 @@ const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uin
 }
 
 /**
- * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may go on
- * for days.
+ * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may
+ * go on for days.
  */
-export const makeBoundedFetch = (fetch: Fetch, maxBytes: number): Fetch => async (url, init) => {
-  const response = await fetch(url, init)
-  if (response.body === null) return response
-  const perEvent = response.headers.get("content-type")?.includes("text/event-stream") ?? false
-  const { headers, status, statusText } = response
-  return new Response(response.body.pipeThrough(makeSizeLimit(maxBytes, perEvent)), { headers, status, statusText })
-}
+export const makeBoundedFetch =
+  (fetch: Fetch, maxBytes: number): Fetch =>
+  async (url, init) => {
+    const response = await fetch(url, init)
+    if (response.body === null) return response
+    const perEvent = response.headers.get("content-type")?.includes("text/event-stream") ?? false
+    const { headers, status, statusText } = response
+    return new Response(response.body.pipeThrough(makeSizeLimit(maxBytes, perEvent)), { headers, status, statusText })
+  }
 
 const traced = /"_meta":\{[^{}]*"traceparent":"/u
 
 /**
- * `fetch` whose requests have the trace of their message in headers too, so that what stands between here and the server can
- * tell whom a request belongs to.
+ * `fetch` whose requests have the trace of their message in headers too, so that what stands between here and the
+ * server can tell whom a request belongs to.
  */
-const makeTracedFetch = (fetch: Fetch): Fetch => (url, init) => {
-  const body = init?.body
-  if (typeof body !== "string" || !traced.test(body)) return fetch(url, init)
-  const message = Option.getOrUndefined(Json.parse(body))
-  const meta = Predicate.hasProperty(message, "params") && Predicate.hasProperty(message.params, "_meta") ? message.params._meta : undefined
-  const headers = new Headers(init?.headers)
-  for (const name of ["traceparent", "tracestate"]) {
-    const value = Predicate.hasProperty(meta, name) ? meta[name] : undefined
-    if (typeof value === "string") headers.set(name, value)
+const makeTracedFetch =
+  (fetch: Fetch): Fetch =>
+  (url, init) => {
+    const body = init?.body
+    if (typeof body !== "string" || !traced.test(body)) return fetch(url, init)
+    const message = Option.getOrUndefined(Json.parse(body))
+    const meta =
+      Predicate.hasProperty(message, "params") && Predicate.hasProperty(message.params, "_meta")
+        ? message.params._meta
+        : undefined
+    const headers = new Headers(init?.headers)
+    for (const name of ["traceparent", "tracestate"]) {
+      const value = Predicate.hasProperty(meta, name) ? meta[name] : undefined
+      if (typeof value === "string") headers.set(name, value)
+    }
+    return fetch(url, { ...init, headers })
   }
-  return fetch(url, { ...init, headers })
-}
 
 type Sdk = typeof import("@modelcontextprotocol/client")
 
 const loadSdk = (server: string): Effect.Effect<Sdk, McpError> =>
   Effect.mapError(
-    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)),
+    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () =>
+      import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)
+    ),
     ({ message }) => new McpError({ server, reason: "config", message })
   )
 
@@ -151,7 +169,7 @@ const toBlock = (block: ContentBlock): Block => {
 }
 
 /** The client's view of a pipe. */
-const makeStdioTransport = Effect.fnUntraced(function*(
+const makeStdioTransport = Effect.fnUntraced(function* (
   server: string,
   stdio: Stdio,
   ended: Deferred.Deferred<McpError>
@@ -180,7 +198,7 @@ const makeStdioTransport = Effect.fnUntraced(function*(
 
 const makeHttpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "streamable" | "sse") =>
   Effect.acquireRelease(
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { headers, oauth, url } = http
       const isAdmitted = ServerFetch.makeHostTest(yield* Urls.UrlPolicy, yield* McpLogins.readLoginHosts(config, http))
       const within = ServerFetch.make(fetch, { server: config.name, url, isAdmitted })
@@ -189,12 +207,19 @@ const makeHttpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "st
         requestInit: { headers: revealHeaders(headers) },
         fetch: makeTracedFetch(makeBoundedFetch(within, StdioPipe.maxMessageBytes))
       }
-      return kind === "sse" ? new sdk.SSEClientTransport(url, options) : new sdk.StreamableHTTPClientTransport(url, options)
+      return kind === "sse"
+        ? new sdk.SSEClientTransport(url, options)
+        : new sdk.StreamableHTTPClientTransport(url, options)
     }),
     (transport) =>
       "terminateSession" in transport && transport.sessionId !== undefined
-        // The server forgets the session by itself if it is not told.
-        ? Effect.ignore(Effect.timeout(Effect.tryPromise(() => transport.terminateSession()), "1 second"))
+        ? // The server forgets the session by itself if it is not told.
+          Effect.ignore(
+            Effect.timeout(
+              Effect.tryPromise(() => transport.terminateSession()),
+              "1 second"
+            )
+          )
         : Effect.void
   )
 
@@ -225,12 +250,16 @@ const listWays = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: M
 }
 
 /** Has the client answer what the configuration allows to be asked. */
-const registerAnswers = ({ elicitation, sampling }: ServerConfig, client: Client, questions: Questions.Questions): void => {
+const registerAnswers = (
+  { elicitation, sampling }: ServerConfig,
+  client: Client,
+  questions: Questions.Questions
+): void => {
   if (elicitation) {
     client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
       const url = "url" in params && typeof params.url === "string" ? params.url : undefined
       const requestedSchema = "requestedSchema" in params ? params.requestedSchema : undefined
-      return { ...await questions.elicit({ message: params.message, requestedSchema, url }, mcpReq.signal) }
+      return { ...(await questions.elicit({ message: params.message, requestedSchema, url }, mcpReq.signal)) }
     })
   }
   if (sampling) {
@@ -243,22 +272,30 @@ const registerAnswers = ({ elicitation, sampling }: ServerConfig, client: Client
   }
 }
 
-const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
+const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
   const ended = yield* Deferred.make<McpError>()
   const changed = yield* Queue.sliding<void>(1)
   const transport = yield* way.transport(ended)
   const client = yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      new sdk.Client({ name: "hermes", version: "0.1.0" }, {
-        capabilities: {
-          ...(config.elicitation ? { elicitation: { form: {}, url: {} } } : {}),
-          ...(config.sampling ? { sampling: {} } : {})
-        },
-        versionNegotiation: { mode: way.mode, probe: { timeoutMs: config.connectTimeoutMillis } },
-        listChanged: {
-          tools: { autoRefresh: false, debounceMs: 100, onChanged: () => void Queue.offerUnsafe(changed, undefined) }
-        }
-      })
+    Effect.sync(
+      () =>
+        new sdk.Client(
+          { name: "hermes", version: "0.1.0" },
+          {
+            capabilities: {
+              ...(config.elicitation ? { elicitation: { form: {}, url: {} } } : {}),
+              ...(config.sampling ? { sampling: {} } : {})
+            },
+            versionNegotiation: { mode: way.mode, probe: { timeoutMs: config.connectTimeoutMillis } },
+            listChanged: {
+              tools: {
+                autoRefresh: false,
+                debounceMs: 100,
+                onChanged: () => void Queue.offerUnsafe(changed, undefined)
+              }
+            }
+          }
+        )
     ),
     // Failures of closing do not matter to a connection that is left.
     (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
@@ -276,7 +313,8 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
     // A program that died says why; the request that it left open does not.
     Effect.catch((error) =>
       Effect.flatMap(Deferred.poll(ended), (known) =>
-        Option.match(known, { onNone: () => Effect.fail(error), onSome: Effect.flatMap(Effect.fail) }))
+        Option.match(known, { onNone: () => Effect.fail(error), onSome: Effect.flatMap(Effect.fail) })
+      )
     )
   )
   // Not before: a way that failed is closed by the client, and that is no reason of its own.
@@ -296,13 +334,23 @@ const makeConnection = (
   /** Asks the server; the parameters of the request begin with the trace of the fiber. */
   const sendRequest = <A>(
     doing: string,
-    request: (client: Client, options: RequestOptions, trace: { readonly _meta?: Record<string, unknown> }) => Promise<A>
+    request: (
+      client: Client,
+      options: RequestOptions,
+      trace: { readonly _meta?: Record<string, unknown> }
+    ) => Promise<A>
   ): Effect.Effect<A, McpError> =>
     Effect.flatMap(TraceContext.current, (trace) =>
       Effect.tryPromise({
-        try: (signal) => request(client, { signal, timeout: config.timeoutMillis }, trace === undefined ? {} : { _meta: { ...trace } }),
+        try: (signal) =>
+          request(
+            client,
+            { signal, timeout: config.timeoutMillis },
+            trace === undefined ? {} : { _meta: { ...trace } }
+          ),
         catch: SdkFailure.toMcpError(config.name, doing)
-      }))
+      })
+    )
   const capabilities = client.getServerCapabilities()
   const info = client.getServerVersion()
   return {
@@ -314,30 +362,45 @@ const makeConnection = (
       resources: capabilities?.resources !== undefined,
       prompts: capabilities?.prompts !== undefined
     },
-    listTools: Effect.map(sendRequest("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
+    listTools: Effect.map(
+      sendRequest("listing its tools", (client, options) => client.listTools(undefined, options)),
+      ({ tools }) => tools
+    ),
     callTool: (name, args, onProgress) =>
-      questions.during(sendRequest(`the call of ${name}`, (client, options, trace) =>
-        client.callTool({ ...trace, name, arguments: { ...args } }, {
-          ...options,
-          // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
-          resetTimeoutOnProgress: true,
-          maxTotalTimeout: config.timeoutMillis * 10,
-          ...(onProgress === undefined ? {} : {
-            onprogress: ({ message, progress, total }) =>
-              onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
-          })
-        })).pipe(Effect.map((result) => ({
-          blocks: result.content.map(toBlock),
-          structured: result.structuredContent,
-          isError: result.isError === true
-        })))),
+      questions.during(
+        sendRequest(`the call of ${name}`, (client, options, trace) =>
+          client.callTool(
+            { ...trace, name, arguments: { ...args } },
+            {
+              ...options,
+              // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
+              resetTimeoutOnProgress: true,
+              maxTotalTimeout: config.timeoutMillis * 10,
+              ...(onProgress === undefined
+                ? {}
+                : {
+                    onprogress: ({ message, progress, total }) =>
+                      onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
+                  })
+            }
+          )
+        ).pipe(
+          Effect.map((result) => ({
+            blocks: result.content.map(toBlock),
+            structured: result.structuredContent,
+            isError: result.isError === true
+          }))
+        )
+      ),
     listResources: Effect.map(
       sendRequest("listing its resources", (client, options, trace) => client.listResources(trace, options)),
       ({ resources }) => resources
     ),
     readResource: (uri) =>
-      Effect.map(sendRequest(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)), ({ contents }) =>
-        contents.map(toContentBlock)),
+      Effect.map(
+        sendRequest(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)),
+        ({ contents }) => contents.map(toContentBlock)
+      ),
     listPrompts: Effect.map(
       sendRequest("listing its prompts", (client, options, trace) => client.listPrompts(trace, options)),
       ({ prompts }) =>
@@ -348,23 +411,29 @@ const makeConnection = (
         }))
     ),
     getPrompt: (name, args) =>
-      Effect.map(sendRequest(`the prompt ${name}`, (client, options, trace) => client.getPrompt({ ...trace, name, arguments: { ...args } }, options)), ({ messages }) =>
-        messages.map(({ content }) => toBlock(content))),
-    ping: Effect.asVoid(Effect.tryPromise({
-      try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
-      catch: SdkFailure.toMcpError(config.name, "asking whether it is there")
-    })),
+      Effect.map(
+        sendRequest(`the prompt ${name}`, (client, options, trace) =>
+          client.getPrompt({ ...trace, name, arguments: { ...args } }, options)
+        ),
+        ({ messages }) => messages.map(({ content }) => toBlock(content))
+      ),
+    ping: Effect.asVoid(
+      Effect.tryPromise({
+        try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
+        catch: SdkFailure.toMcpError(config.name, "asking whether it is there")
+      })
+    ),
     toolsChanged,
     closed: Deferred.await(ended)
   }
 }
 
 /** One way, tried in a scope of its own: what it started is gone when it failed. */
-const attemptWay = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
+const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
   const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
   return yield* connectBy(sdk, config, way).pipe(
     Scope.provide(scope),
-    Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+    Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
   )
 })
 
@@ -372,7 +441,7 @@ const attemptWay = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, w
 export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   McpConnector,
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
-    connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
+    connect: Effect.fn("McpConnector.connect")(function* (config: ServerConfig) {
       const sdk = yield* loadSdk(config.name)
       const [first, second, isWorth] = listWays(sdk, config)
       return yield* attemptWay(sdk, config, first).pipe(

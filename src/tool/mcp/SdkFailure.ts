@@ -1,6 +1,7 @@
 /**
  * Translates failures of the official client. Its errors are told apart by what they carry, so that nothing of the
- * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a status.
+ * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a
+ * status.
  */
 import * as Predicate from "effect/Predicate"
 import { McpError, toOneLine, type Reason } from "./Connection.ts"
@@ -26,9 +27,15 @@ export const readStatus = (error: unknown): number | undefined =>
 const classifyReason = (error: unknown): Reason => {
   const status = readStatus(error)
   const name = error instanceof Error ? error.name : ""
-  if (status === 401 || status === 403 || name === "UnauthorizedError" || describeError(error).includes("hermes mcp login")) return "unauthorized"
+  if (
+    status === 401 ||
+    status === 403 ||
+    name === "UnauthorizedError" ||
+    describeError(error).includes("hermes mcp login")
+  )
+    return "unauthorized"
   if (Predicate.hasProperty(error, "code")) {
-    return typeof error.code === "number" ? "refused" : reasons.get(error.code) ?? "start"
+    return typeof error.code === "number" ? "refused" : (reasons.get(error.code) ?? "start")
   }
   return name === "ZodError" || name === "SyntaxError" ? "protocol" : "start"
 }
@@ -41,29 +48,36 @@ const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
 
 const findAdvice = (server: string, reason: Reason, error: unknown): string =>
   // One that says how to log in says enough.
-  describeError(error).includes("hermes mcp login") ? "" : advice[reason]?.(server) ?? ""
+  describeError(error).includes("hermes mcp login") ? "" : (advice[reason]?.(server) ?? "")
 
 const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const message = error.message === "" ? error.name : error.message
-  const inner = error.cause instanceof Error && !message.includes(error.cause.message) ? ` (${error.cause.message})` : ""
+  const inner =
+    error.cause instanceof Error && !message.includes(error.cause.message) ? ` (${error.cause.message})` : ""
   return message + inner
 }
 
 /** Translates failures of the official client. */
-export const toMcpError = (server: string, doing: string) => (error: unknown): McpError => {
-  const reason = classifyReason(error)
-  return new McpError({
-    server,
-    reason,
-    message: `MCP server "${server}": ${doing} failed: ${toOneLine(describeError(error))}${findAdvice(server, reason, error)}`,
-    cause: error
-  })
-}
+export const toMcpError =
+  (server: string, doing: string) =>
+  (error: unknown): McpError => {
+    const reason = classifyReason(error)
+    return new McpError({
+      server,
+      reason,
+      message: `MCP server "${server}": ${doing} failed: ${toOneLine(describeError(error))}${findAdvice(server, reason, error)}`,
+      cause: error
+    })
+  }
 
 /** A server that said nothing. */
 export const makeTimeoutError = (server: string, millis: number): McpError =>
-  new McpError({ server, reason: "timeout", message: `MCP server "${server}" did not answer within ${millis / 1000} s` })
+  new McpError({
+    server,
+    reason: "timeout",
+    message: `MCP server "${server}" did not answer within ${millis / 1000} s`
+  })
 
 /** A server that is not there any more. */
 export const makeClosedError = (server: string): McpError =>

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The text is bounded, with a note where it was cut. Structured content stands in for a text where there is none. Content that a
- * model cannot be shown is described.
+ * The text is bounded, with a note where it was cut. Structured content stands in for a text where there is none.
+ * Content that a model cannot be shown is described.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
@@ -59,10 +59,17 @@ export const limitText = (text: string): string =>
 
 /** Blocks as a result. */
 export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
-  const text = limitText(blocks.map(renderBlock).filter((part) => part !== "").join("\n"))
-  const media = blocks.flatMap((block) =>
-    block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
-  ).slice(0, maxMedia)
+  const text = limitText(
+    blocks
+      .map(renderBlock)
+      .filter((part) => part !== "")
+      .join("\n")
+  )
+  const media = blocks
+    .flatMap((block) =>
+      block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
+    )
+    .slice(0, maxMedia)
   return media.length === 0 ? text : { text, media }
 }
 

@@ -14,8 +14,8 @@ import { type Hints, McpError } from "./Connection.ts"
 // **Details**
 //
 // A tool is called `mcp__<server>__<tool>`. Whatever is no letter, digit, `_` or `-` becomes `_`. Names of more than 64
-// characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that another tool
-// of the server has already.
+// characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that another
+// tool of the server has already.
 //
 // Source: `hermes-product.md` §2.4.
 
@@ -42,14 +42,18 @@ export const formatToolNames = (server: string, names: ReadonlyArray<string>): R
   const taken = new Set<string>()
   return names.map((name) => {
     let given = formatToolName(server, name)
-    for (let again = 1; taken.has(given); again++) given = shortenName(formatToolName(server, name), `${name}\n${again}`)
+    for (let again = 1; taken.has(given); again++)
+      given = shortenName(formatToolName(server, name), `${name}\n${again}`)
     taken.add(given)
     return given
   })
 }
 
 const toPattern = (pattern: string): RegExp => {
-  const source = pattern.replaceAll(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", "[^]*").replaceAll("?", "[^]")
+  const source = pattern
+    .replaceAll(/[.+^${}()|[\]\\]/g, "\\$&")
+    .replaceAll("*", "[^]*")
+    .replaceAll("?", "[^]")
   return new RegExp(`^${source}$`)
 }
 
@@ -57,7 +61,7 @@ const toPattern = (pattern: string): RegExp => {
 export const makeNameFilter = (
   include: ReadonlyArray<string> | undefined,
   exclude: ReadonlyArray<string>
-): (name: string) => boolean => {
+): ((name: string) => boolean) => {
   const wanted = include?.map(toPattern)
   const unwanted = exclude.map(toPattern)
   return (name) =>
@@ -138,25 +142,33 @@ const parseTransport = (name: string, section: Section): Effect.Effect<Stdio | H
   if (!URL.canParse(url)) return failConfig(name, "invalid url: expected one like https://host/mcp")
   const parsed = new URL(url)
   return parsed.protocol === "http:" || parsed.protocol === "https:"
-    ? Effect.succeed({ _tag: "Http", url: parsed, headers, oauth: oauth === true ? {} : oauth === false ? undefined : oauth })
+    ? Effect.succeed({
+        _tag: "Http",
+        url: parsed,
+        headers,
+        oauth: oauth === true ? {} : oauth === false ? undefined : oauth
+      })
     : failConfig(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
 const untrusted: ToolTrust = { isTrusted: false, hints: {} }
 
-const trustAnnotations: ServerConfig["trustIn"] = (_, hints) =>
-  ({ isTrusted: hints.readOnlyHint === true || hints.destructiveHint === false, hints })
+const trustAnnotations: ServerConfig["trustIn"] = (_, hints) => ({
+  isTrusted: hints.readOnlyHint === true || hints.destructiveHint === false,
+  hints
+})
 
 /**
- * Annotations are what a server claims of itself: they count once the user trusts the server, or the tool by its name. A tool about
- * which nothing counts is destructive.
+ * Annotations are what a server claims of itself: they count once the user trusts the server, or the tool by its name.
+ * A tool about which nothing counts is destructive.
  */
 const parseTrust = (trust: Section["trust"]): ServerConfig["trustIn"] => {
   if (trust === "full") return (_, hints) => ({ isTrusted: true, hints })
   if (trust === "annotations") return trustAnnotations
   if (trust === undefined || trust === "untrusted") return () => untrusted
   const isNamed = makeNameFilter(trust.tools, [])
-  return (name, hints) => isNamed(name) ? { isTrusted: true, hints } : trust.annotations ? trustAnnotations(name, hints) : untrusted
+  return (name, hints) =>
+    isNamed(name) ? { isTrusted: true, hints } : trust.annotations ? trustAnnotations(name, hints) : untrusted
 }
 
 /** Checks the settings of one MCP server. */

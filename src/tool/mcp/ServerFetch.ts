@@ -1,6 +1,6 @@
 /**
- * `fetch` for an MCP server with an address: requests go to the host that the user configured, and elsewhere only where the gate
- * (`EgressGate`) is open.
+ * `fetch` for an MCP server with an address: requests go to the host that the user configured, and elsewhere only where
+ * the gate (`EgressGate`) is open.
  *
  * **Details**
  *
@@ -29,11 +29,10 @@ export interface ServerHosts {
 }
 
 /** Tests further hosts of a server: those of its login, and those that the policy lists. */
-export const makeHostTest = (
-  policy: Pick<Policy, "hosts" | "unknownHosts">,
-  hostsOfLogin: () => Promise<ReadonlyArray<string>>
-) =>
-async (host: string): Promise<boolean> => EgressGate.isOpenFor(policy, host) || (await hostsOfLogin()).includes(host)
+export const makeHostTest =
+  (policy: Pick<Policy, "hosts" | "unknownHosts">, hostsOfLogin: () => Promise<ReadonlyArray<string>>) =>
+  async (host: string): Promise<boolean> =>
+    EgressGate.isOpenFor(policy, host) || (await hostsOfLogin()).includes(host)
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const maxRedirects = 5
@@ -49,26 +48,36 @@ const redirectedInit = (init: RequestInit, status: number): RequestInit => {
 }
 
 /** `fetch` within the hosts of a server. Rejects with one line that says what to do. */
-export const make = (fetch: Fetch, { isAdmitted, server, url: configured }: ServerHosts): Fetch => async (url, init = {}) => {
-  const own = formatHost(configured)
-  let at = new URL(url)
-  let request: RequestInit = { ...init, redirect: "manual" }
-  if (formatHost(at) !== own && !(await isAdmitted(formatHost(at)))) {
-    throw new Error(`its login is at ${formatHost(at)}, a host that is not approved: run \`hermes mcp login ${server}\`, or add ` +
-      `web(${formatHost(at)}) to permissions.allow`)
-  }
-  for (let hop = 0; hop <= maxRedirects; hop++) {
-    const response = await fetch(at, request)
-    const location = response.headers.get("location")
-    if (!redirects.has(response.status) || location === null) return response
-    await response.body?.cancel()
-    const next = URL.parse(location, at.href)
-    if (next === null || formatHost(next) !== formatHost(at) || at.protocol === "https:" && next.protocol !== "https:") {
-      throw new Error(`it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the configured server: ` +
-        `put that address into mcp_servers.${server}.url if you trust it`)
+export const make =
+  (fetch: Fetch, { isAdmitted, server, url: configured }: ServerHosts): Fetch =>
+  async (url, init = {}) => {
+    const own = formatHost(configured)
+    let at = new URL(url)
+    let request: RequestInit = { ...init, redirect: "manual" }
+    if (formatHost(at) !== own && !(await isAdmitted(formatHost(at)))) {
+      throw new Error(
+        `its login is at ${formatHost(at)}, a host that is not approved: run \`hermes mcp login ${server}\`, or add ` +
+          `web(${formatHost(at)}) to permissions.allow`
+      )
     }
-    request = redirectedInit(request, response.status)
-    at = next
+    for (let hop = 0; hop <= maxRedirects; hop++) {
+      const response = await fetch(at, request)
+      const location = response.headers.get("location")
+      if (!redirects.has(response.status) || location === null) return response
+      await response.body?.cancel()
+      const next = URL.parse(location, at.href)
+      if (
+        next === null ||
+        formatHost(next) !== formatHost(at) ||
+        (at.protocol === "https:" && next.protocol !== "https:")
+      ) {
+        throw new Error(
+          `it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the configured server: ` +
+            `put that address into mcp_servers.${server}.url if you trust it`
+        )
+      }
+      request = redirectedInit(request, response.status)
+      at = next
+    }
+    throw new Error(`it redirects more than ${maxRedirects} times: correct mcp_servers.${server}.url`)
   }
-  throw new Error(`it redirects more than ${maxRedirects} times: correct mcp_servers.${server}.url`)
-}

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The user is told which server asks and can decline before anything is answered. Where nobody can be asked the request is
- * declined; who does not answer cancels it. Answers that do not fit their field are asked for again, {@link maxTries} times
- * at most. A field with a default, or one that is not required, has a choice for that.
+ * The user is told which server asks and can decline before anything is answered. Where nobody can be asked the request
+ * is declined; who does not answer cancels it. Answers that do not fit their field are asked for again,
+ * {@link maxTries} times at most. A field with a default, or one that is not required, has a choice for that.
  *
  * Hidden characters are marked. An address is shown whole; a request with one that is too long for that is declined.
  *
@@ -26,8 +26,8 @@ import { McpError, toOneLine } from "./Connection.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
 /**
- * Answers what a server asks in the middle of a call, in the name of that call: of its user (`Elicitation`) or of a model
- * (`Sampling`). Of several calls at a time, which a server must be allowed to have, in the name of the newest.
+ * Answers what a server asks in the middle of a call, in the name of that call: of its user (`Elicitation`) or of a
+ * model (`Sampling`). Of several calls at a time, which a server must be allowed to have, in the name of the newest.
  */
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
@@ -52,13 +52,17 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
       Effect.flatMap(Effect.context<never>(), (services) =>
         Effect.suspend(() => {
           calls.push(services)
-          return Effect.ensuring(call, Effect.sync(() => calls.splice(calls.indexOf(services), 1)))
-        }))
+          return Effect.ensuring(
+            call,
+            Effect.sync(() => calls.splice(calls.indexOf(services), 1))
+          )
+        })
+      )
   }
 }
 
-// Requests of a server to a model in the middle of a call. It is the model of side tasks that answers (`auxiliary.mcp`),
-// and only for servers whose configuration allows it: it costs the user's money.
+// Requests of a server to a model in the middle of a call. It is the model of side tasks that answers
+// (`auxiliary.mcp`), and only for servers whose configuration allows it: it costs the user's money.
 //
 // Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
 
@@ -87,14 +91,19 @@ const toMessages = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<
 ]
 
 /** The model's answer. */
-const answerSampling = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
+const answerSampling = Effect.fnUntraced(function* (
+  server: string,
+  request: SamplingRequest
+): Effect.fn.Return<string, McpError> {
   const ask = yield* SideModel
   const call = yield* Effect.serviceOption(ToolContext)
   if (ask === undefined || Option.isNone(call)) {
     return yield* new McpError({ server, reason: "refused", message: "there is no model here for what servers ask" })
   }
-  return yield* Effect.mapError(ask("mcp", toMessages(request), call.value), ({ message }) =>
-    new McpError({ server, reason: "refused", message }))
+  return yield* Effect.mapError(
+    ask("mcp", toMessages(request), call.value),
+    ({ message }) => new McpError({ server, reason: "refused", message })
+  )
 })
 
 /** A request of a server, as far as it is looked at. */
@@ -129,7 +138,7 @@ const readTexts = (value: unknown): ReadonlyArray<string> =>
 
 /** Shows prose of a server: the beginning of it as one line, with a mark for every hidden character. */
 const showProse = (text: string): string => VisibleText.showLine(toOneLine(text))
-const readProse = (value: unknown): string => typeof value === "string" ? showProse(value) : ""
+const readProse = (value: unknown): string => (typeof value === "string" ? showProse(value) : "")
 
 /** A field and how its answer is read; undefined is an answer that does not fit. */
 interface Field {
@@ -147,22 +156,31 @@ const readOptions = (schema: Fields): ReadonlyArray<readonly [shown: string, val
   const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
   if (titled !== undefined) {
     return titled.flatMap((option) =>
-      Json.isFields(option) && typeof option["const"] === "string" ? [[readProse(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const] : [])
+      Json.isFields(option) && typeof option["const"] === "string"
+        ? [[readProse(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const]
+        : []
+    )
   }
   const names = readTexts(schema["enumNames"])
   return readTexts(schema["enum"]).map((value, index) => [VisibleText.showLine(names[index] ?? value), value])
 }
 
 const makeReader = (schema: Fields, options: ReturnType<typeof readOptions>): Field["read"] => {
-  const findChosen = (answer: string): string | undefined => options.find(([shown, value]) => shown === answer || value === answer)?.[1]
+  const findChosen = (answer: string): string | undefined =>
+    options.find(([shown, value]) => shown === answer || value === answer)?.[1]
   switch (schema["type"]) {
     case "boolean":
-      return ([answer = ""]) => /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
+      return ([answer = ""]) =>
+        /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
     case "integer":
     case "number":
       return ([answer = ""]) => {
         const value = Number(answer)
-        return answer.trim() === "" || !Number.isFinite(value) || (schema["type"] === "integer" && !Number.isInteger(value)) ? undefined : value
+        return answer.trim() === "" ||
+          !Number.isFinite(value) ||
+          (schema["type"] === "integer" && !Number.isInteger(value))
+          ? undefined
+          : value
       }
     case "array":
       return (answer) => {
@@ -170,7 +188,7 @@ const makeReader = (schema: Fields, options: ReturnType<typeof readOptions>): Fi
         return values.every((value) => value !== undefined) ? values : undefined
       }
     default:
-      return ([answer = ""]) => options.length > 0 ? findChosen(answer) : answer === "" ? undefined : answer
+      return ([answer = ""]) => (options.length > 0 ? findChosen(answer) : answer === "" ? undefined : answer)
   }
 }
 
@@ -194,25 +212,33 @@ const readFields = (schema: unknown): ReadonlyArray<Field> => {
     const options = readOptions(inner)
     const title = readProse(field["title"]) || VisibleText.showLine(name)
     const description = readProse(field["description"])
-    const asIs = readDefault(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
+    const asIs =
+      readDefault(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
     const choices = field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown)
-    return [{
-      name,
-      question: `${title}${description === "" ? "" : `: ${description}`}`,
-      choices: asIs === undefined ? choices : [...choices, asIs.shown],
-      multiple: field["type"] === "array",
-      asIs,
-      read: makeReader(field, options)
-    }]
+    return [
+      {
+        name,
+        question: `${title}${description === "" ? "" : `: ${description}`}`,
+        choices: asIs === undefined ? choices : [...choices, asIs.shown],
+        multiple: field["type"] === "array",
+        asIs,
+        read: makeReader(field, options)
+      }
+    ]
   })
 }
 
 /** The value of a field, which may be none; undefined when nobody answers or nothing fits. */
-const promptForValue = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple, question, read }: Field) {
+const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, multiple, question, read }: Field) {
   for (let tries = 0; tries < maxTries; tries++) {
-    const answer = yield* ask({ question: tries === 0 ? question : `That does not fit. ${question}`, choices, multiple })
+    const answer = yield* ask({
+      question: tries === 0 ? question : `That does not fit. ${question}`,
+      choices,
+      multiple
+    })
     if (answer === undefined) return undefined
-    if (asIs !== undefined && answer.every((part) => part.trim() === "" || part === asIs.shown)) return { value: asIs.value }
+    if (asIs !== undefined && answer.every((part) => part.trim() === "" || part === asIs.shown))
+      return { value: asIs.value }
     const value = read(answer)
     if (value !== undefined) return { value }
   }
@@ -220,10 +246,13 @@ const promptForValue = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, mu
 })
 
 /** Asks the user, if there is one. */
-const answerElicitation = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
+const answerElicitation = Effect.fnUntraced(function* (
+  server: string,
+  { message, requestedSchema, url }: Request
+): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
   // An address that cannot be shown whole is not one to open.
-  if (ask === undefined || url !== undefined && url.length > mostOfCommand) return declined
+  if (ask === undefined || (url !== undefined && url.length > mostOfCommand)) return declined
   const open = url === undefined ? "Answer" : "I have been there"
   const where = url === undefined ? "" : ` It wants you to open ${VisibleText.showLine(url)}`
   const first = yield* ask({

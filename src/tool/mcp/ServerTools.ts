@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * Each becomes a `Tool.dynamic` that keeps the schema of its server. Its annotations are what the server claims of itself: they count
- * once the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool counts as destructive. A tool that
- * is not trusted needs an approval: whoever is there is asked, and where nobody is it does not run. Unless the configuration says that
- * calls may overlap, they reach the server one after the other.
+ * Each becomes a `Tool.dynamic` that keeps the schema of its server. Its annotations are what the server claims of
+ * itself: they count once the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool
+ * counts as destructive. A tool that is not trusted needs an approval: whoever is there is asked, and where nobody is
+ * it does not run. Unless the configuration says that calls may overlap, they reach the server one after the other.
  *
- * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and `get_prompt`. They read by the
- * protocol, not by a claim. An address of another host that `read_resource` is asked for passes the gate (`EgressGate`).
+ * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and
+ * `get_prompt`. They read by the protocol, not by a claim. An address of another host that `read_resource` is asked for
+ * passes the gate (`EgressGate`).
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
@@ -30,7 +31,14 @@ import { formatHost } from "../fence/Urls.ts"
 import * as Toolset from "../Toolset.ts"
 import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
 import { limitText, Failure, toMediaParts, fromBlocks, fromCall, Success, WithMedia } from "./ServerAnswer.ts"
-import { makeNameFilter, type ServerConfig, formatToolName, formatToolNames, formatToolsetName, type ToolTrust } from "./ServerConfig.ts"
+import {
+  makeNameFilter,
+  type ServerConfig,
+  formatToolName,
+  formatToolNames,
+  formatToolsetName,
+  type ToolTrust
+} from "./ServerConfig.ts"
 
 // Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
 // description of the tool and in its schema, and so are keys.
@@ -50,13 +58,16 @@ const withoutKeys = (value: unknown): unknown =>
 const sanitizeSchema = (value: unknown, named: boolean, depth: number): unknown => {
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
   if (Array.isArray(value)) return value.map((item: unknown) => sanitizeSchema(item, false, depth + 1))
-  const kept = Object.entries(value).filter(([key, item]) =>
-    named || !prose.has(key) || Injection.scan(JSON.stringify(item) ?? "", "tool description").length === 0
+  const kept = Object.entries(value).filter(
+    ([key, item]) =>
+      named || !prose.has(key) || Injection.scan(JSON.stringify(item) ?? "", "tool description").length === 0
   )
-  return Object.fromEntries(kept.map(([key, item]) => [
-    key,
-    sanitizeSchema(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
-  ]))
+  return Object.fromEntries(
+    kept.map(([key, item]) => [
+      key,
+      sanitizeSchema(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
+    ])
+  )
 }
 
 /** Description of a tool as a model may read it. */
@@ -66,10 +77,17 @@ interface SanitizedDescription {
 }
 
 /** Sanitises a server's description of its tools. `fallback` stands where the server says nothing. */
-export const sanitizeDescription = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
-  description: description === undefined
-    ? fallback
-    : Injection.screenToolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.toWellFormed(description)))).text,
+export const sanitizeDescription = (
+  { description, inputSchema, name }: Descriptor,
+  fallback: string
+): SanitizedDescription => ({
+  description:
+    description === undefined
+      ? fallback
+      : Injection.screenToolDescription(
+          name,
+          redactKeys(TextHygiene.withoutControls(TextHygiene.toWellFormed(description)))
+        ).text,
   // A schema stays one: only prose is taken out of it.
   inputSchema: sanitizeSchema(TextHygiene.toWellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
 })
@@ -83,10 +101,7 @@ export type Use = <A>(work: (connection: Connection) => Effect.Effect<A, McpErro
 /** A tool and what it does. */
 export interface Entry {
   readonly tool: Tool.Any
-  readonly handler: (
-    params: unknown,
-    progress: (message: string) => void
-  ) => Effect.Effect<Success, Failure>
+  readonly handler: (params: unknown, progress: (message: string) => void) => Effect.Effect<Success, Failure>
 }
 
 const toFailure = ({ message }: McpError): Failure => ({ error: message })
@@ -109,7 +124,10 @@ interface DescribedTool {
   readonly trust: ToolTrust
 }
 
-const makeDynamicTool = (config: ServerConfig, { description, hints, name, own, parameters, trust }: DescribedTool): Tool.Any => {
+const makeDynamicTool = (
+  config: ServerConfig,
+  { description, hints, name, own, parameters, trust }: DescribedTool
+): Tool.Any => {
   const { destructiveHint, idempotentHint, readOnlyHint } = trust.hints
   const needsApproval = !trust.isTrusted
   const isClaimed = needsApproval && hints.readOnlyHint === true
@@ -120,7 +138,8 @@ const makeDynamicTool = (config: ServerConfig, { description, hints, name, own, 
     failure: Failure,
     failureMode: "return",
     ...(needsApproval ? { needsApproval } : {})
-  }).annotate(Tool.Strict, false)
+  })
+    .annotate(Tool.Strict, false)
     .annotate(Annotations.ResultBound, resultBound)
     // The server's own timeout holds.
     .annotate(Annotations.Timeout, Duration.infinity)
@@ -128,9 +147,12 @@ const makeDynamicTool = (config: ServerConfig, { description, hints, name, own, 
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
     .annotate(Annotations.OwnApproval, true)
     .annotate(Annotations.ClaimedReadonly, isClaimed)
-    .annotate(Annotations.ApprovalRemedy, isClaimed
-      ? `to believe its server, set mcp_servers.${config.name}.trust to annotations`
-      : `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`)
+    .annotate(
+      Annotations.ApprovalRemedy,
+      isClaimed
+        ? `to believe its server, set mcp_servers.${config.name}.trust to annotations`
+        : `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`
+    )
     // Results of a server are data, whatever they say.
     .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
@@ -144,9 +166,13 @@ const runWithRecord = <A>(
   work: (connection: Connection) => Effect.Effect<A, McpError>
 ): Effect.Effect<A, McpError> => {
   const { name, transport } = config
-  const place = transport._tag === "Stdio"
-    ? {}
-    : { address: transport.url.hostname, port: Number(transport.url.port) || (transport.url.protocol === "https:" ? 443 : 80) }
+  const place =
+    transport._tag === "Stdio"
+      ? {}
+      : {
+          address: transport.url.hostname,
+          port: Number(transport.url.port) || (transport.url.protocol === "https:" ? 443 : 80)
+        }
   return use((connection) =>
     Effect.flatMap(Correlation, ({ tool_call_id: callId }) => {
       const session = connection.session?.()
@@ -161,14 +187,22 @@ const runWithRecord = <A>(
           ...place
         })
       })
-    }).pipe(Effect.andThen(work(connection))))
+    }).pipe(Effect.andThen(work(connection)))
+  )
 }
 
 /** The server's own tools that the configuration lets through, each with a name of its own. */
-export const makeEntries = (config: ServerConfig, use: Use, descriptors: ReadonlyArray<Descriptor>): ReadonlyArray<Entry> => {
+export const makeEntries = (
+  config: ServerConfig,
+  use: Use,
+  descriptors: ReadonlyArray<Descriptor>
+): ReadonlyArray<Entry> => {
   const offered = makeNameFilter(config.include, config.exclude)
   const chosen = descriptors.filter(({ name }) => offered(name))
-  const names = formatToolNames(config.name, chosen.map(({ name }) => name))
+  const names = formatToolNames(
+    config.name,
+    chosen.map(({ name }) => name)
+  )
   return chosen.map((descriptor, index) => {
     const told = sanitizeDescription(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
@@ -181,11 +215,12 @@ export const makeEntries = (config: ServerConfig, use: Use, descriptors: Readonl
         trust: config.trustIn(descriptor.name, descriptor.annotations ?? {})
       }),
       handler: (params, progress) =>
-        Effect.matchEffect(runWithRecord(config, use, { method: "tools/call", target: descriptor.name }, ({ callTool }) =>
-          callTool(descriptor.name, readArguments(params), progress)), {
-          onFailure: (error) => Effect.fail(toFailure(error)),
-          onSuccess: toOutcome
-        })
+        Effect.matchEffect(
+          runWithRecord(config, use, { method: "tools/call", target: descriptor.name }, ({ callTool }) =>
+            callTool(descriptor.name, readArguments(params), progress)
+          ),
+          { onFailure: (error) => Effect.fail(toFailure(error)), onSuccess: toOutcome }
+        )
     }
   })
 }
@@ -225,50 +260,82 @@ const toJsonText = (value: unknown): string => limitText(JSON.stringify(value))
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
 /** The utility tools for what the server declares besides tools. */
-export const makeUtilities = (config: ServerConfig, use: Use, { offers }: Pick<Connection, "offers">): ReadonlyArray<Entry> => [
+export const makeUtilities = (
+  config: ServerConfig,
+  use: Use,
+  { offers }: Pick<Connection, "offers">
+): ReadonlyArray<Entry> => [
   ...(offers.resources
     ? [
-      makeUtility(config, "list_resources", "Lists the resources", nothing, () =>
-        Effect.map(runWithRecord(config, use, { method: "resources/list" }, ({ listResources }) => listResources), (resources) => toJsonText({ resources }))),
-      makeUtility(
-        config,
-        "read_resource",
-        "Reads one resource",
-        { properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } }, required: ["uri"] },
-        (params) => {
-          const uri = readText(params, "uri")
-          return Effect.map(runWithRecord(config, use, { method: "resources/read", uri }, ({ readResource }) => readResource(uri)), fromBlocks)
-        }
-      )
-    ]
+        makeUtility(config, "list_resources", "Lists the resources", nothing, () =>
+          Effect.map(
+            runWithRecord(config, use, { method: "resources/list" }, ({ listResources }) => listResources),
+            (resources) => toJsonText({ resources })
+          )
+        ),
+        makeUtility(
+          config,
+          "read_resource",
+          "Reads one resource",
+          {
+            properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } },
+            required: ["uri"]
+          },
+          (params) => {
+            const uri = readText(params, "uri")
+            return Effect.map(
+              runWithRecord(config, use, { method: "resources/read", uri }, ({ readResource }) => readResource(uri)),
+              fromBlocks
+            )
+          }
+        )
+      ]
     : []),
   ...(offers.prompts
     ? [
-      makeUtility(config, "list_prompts", "Lists the prompts", nothing, () =>
-        Effect.map(runWithRecord(config, use, { method: "prompts/list" }, ({ listPrompts }) => listPrompts), (prompts) => toJsonText({ prompts }))),
-      makeUtility(
-        config,
-        "get_prompt",
-        "Gets the text of one prompt",
-        {
-          properties: {
-            name: { type: "string" },
-            arguments: { type: "object", additionalProperties: { type: "string" }, description: "Its arguments; all are texts" }
-          },
-          required: ["name"]
-        },
-        (params) =>
-          stringRecord(readArguments(params)["arguments"] ?? {}).pipe(
-            Effect.mapError(() =>
-              new McpError({ server: config.name, reason: "refused", message: "the arguments of a prompt are texts: give an object of strings" })
-            ),
-            Effect.flatMap((args) =>
-              runWithRecord(config, use, { method: "prompts/get", target: readText(params, "name") }, ({ getPrompt }) => getPrompt(readText(params, "name"), args))
-            ),
-            Effect.map(fromBlocks)
+        makeUtility(config, "list_prompts", "Lists the prompts", nothing, () =>
+          Effect.map(
+            runWithRecord(config, use, { method: "prompts/list" }, ({ listPrompts }) => listPrompts),
+            (prompts) => toJsonText({ prompts })
           )
-      )
-    ]
+        ),
+        makeUtility(
+          config,
+          "get_prompt",
+          "Gets the text of one prompt",
+          {
+            properties: {
+              name: { type: "string" },
+              arguments: {
+                type: "object",
+                additionalProperties: { type: "string" },
+                description: "Its arguments; all are texts"
+              }
+            },
+            required: ["name"]
+          },
+          (params) =>
+            stringRecord(readArguments(params)["arguments"] ?? {}).pipe(
+              Effect.mapError(
+                () =>
+                  new McpError({
+                    server: config.name,
+                    reason: "refused",
+                    message: "the arguments of a prompt are texts: give an object of strings"
+                  })
+              ),
+              Effect.flatMap((args) =>
+                runWithRecord(
+                  config,
+                  use,
+                  { method: "prompts/get", target: readText(params, "name") },
+                  ({ getPrompt }) => getPrompt(readText(params, "name"), args)
+                )
+              ),
+              Effect.map(fromBlocks)
+            )
+        )
+      ]
     : [])
 ]
 
@@ -279,7 +346,8 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
     Effect.map(bound.run(params, callId, onProgress), (result) =>
       Schema.is(WithMedia)(result.output)
         ? { ...result, output: result.output.text, modelOutput: toMediaParts(result.output) }
-        : result)
+        : result
+    )
 })
 
 /** Selects the address of another host that the server is asked to read. Its own host is the user's choice. */
@@ -295,14 +363,19 @@ const makeResourceSelector = ({ name, transport }: ServerConfig): EgressGate.Add
 /** A toolset of entries. */
 export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Toolset.Toolset => {
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
-  const handlers = Object.fromEntries(list.map(({ handler, tool }) => [
-    tool.name,
-    (params: unknown, context: { readonly preliminary: (result: Success) => Effect.Effect<void> }) =>
-      Effect.flatMap(Effect.context<never>(), (services) =>
-        handler(params, (message) => void Effect.runForkWith(services)(context.preliminary(message))))
-  ]))
+  const handlers = Object.fromEntries(
+    list.map(({ handler, tool }) => [
+      tool.name,
+      (params: unknown, context: { readonly preliminary: (result: Success) => Effect.Effect<void> }) =>
+        Effect.flatMap(Effect.context<never>(), (services) =>
+          handler(params, (message) => void Effect.runForkWith(services)(context.preliminary(message)))
+        )
+    ])
+  )
   // The names are known at run time only: the types of the toolkit say nothing about them.
-  const made = Toolset.make(formatToolsetName(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
+  const layer = toolkit.toLayer(handlers as never)
+  // For the same reason.
+  const made = Toolset.make(formatToolsetName(config.name), toolkit, layer) as Toolset.Toolset
   const shown: Toolset.Toolset = { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
   return EgressGate.guardAddresses(shown, makeResourceSelector(config))
 }
@@ -311,8 +384,8 @@ export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): T
 //
 // **Details**
 //
-// The tools that were found stay offered for as long as the runtime lives, to all its sessions. Words are looked for in names
-// and descriptions; a name counts more.
+// The tools that were found stay offered for as long as the runtime lives, to all its sessions. Words are looked for in
+// names and descriptions; a name counts more.
 //
 // Source: the delegation and MCP document (lazy schema loading).
 
@@ -340,7 +413,9 @@ const searchEntries = (entries: ReadonlyArray<Entry>, query: string): ReadonlyAr
 }
 
 const readQuery = (params: unknown): string =>
-  typeof params === "object" && params !== null && "query" in params && typeof params.query === "string" ? params.query : ""
+  typeof params === "object" && params !== null && "query" in params && typeof params.query === "string"
+    ? params.query
+    : ""
 
 /** The search tool of a server. Names that it finds go to `wanted`; `offer` gets all tools that are wanted. */
 export const makeSearchTool = (
@@ -350,7 +425,8 @@ export const makeSearchTool = (
   offer: (found: ReadonlyArray<Entry>) => Effect.Effect<unknown>
 ): Entry => ({
   tool: Tool.dynamic(formatToolName(config.name, "search_tools"), {
-    description: `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
+    description:
+      `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
       type: "object",
@@ -360,8 +436,10 @@ export const makeSearchTool = (
     success: Success,
     failure: Failure,
     failureMode: "return"
-  }).annotate(Tool.Readonly, true).annotate(Tool.Strict, false),
-  handler: Effect.fnUntraced(function*(params) {
+  })
+    .annotate(Tool.Readonly, true)
+    .annotate(Tool.Strict, false),
+  handler: Effect.fnUntraced(function* (params) {
     const hits = searchEntries(entries, readQuery(params))
     const isNew = hits.some(({ tool }) => !wanted.has(tool.name))
     hits.forEach(({ tool }) => wanted.add(tool.name))

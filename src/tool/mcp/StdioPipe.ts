@@ -1,15 +1,15 @@
 /**
- * The program of an MCP server: started by `UserPrograms` with a filtered environment, written to and read by lines of JSON, and taken down
- * with its scope together with everything that it started.
+ * The program of an MCP server: started by `UserPrograms` with a filtered environment, written to and read by lines of
+ * JSON, and taken down with its scope together with everything that it started.
  *
  * **Details**
  *
- * A message of more than {@link maxMessageBytes} is thrown away while it arrives, and the request that it would have answered
- * gets an error in its place: the connection goes on. Programs that print other lines are put up with, unless they say
- * nothing else: {@link maxStrayLines} of those before the first message end the connection.
+ * A message of more than {@link maxMessageBytes} is thrown away while it arrives, and the request that it would have
+ * answered gets an error in its place: the connection goes on. Programs that print other lines are put up with, unless
+ * they say nothing else: {@link maxStrayLines} of those before the first message end the connection.
  *
- * Closing ends the program's input and gives it a moment to leave; then its process group gets SIGTERM, and SIGKILL for what
- * is left.
+ * Closing ends the program's input and gives it a moment to leave; then its process group gets SIGTERM, and SIGKILL for
+ * what is left.
  *
  * **Gotchas**
  *
@@ -58,7 +58,8 @@ interface Pipe {
   readonly send: (message: unknown) => void
 }
 
-const inherited = /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
+const inherited =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
 
 /** The variables of a server's program. Pure. */
 export const buildEnvironment = (
@@ -78,9 +79,10 @@ const toStartFailure = (server: string, command: string, error: PlatformError): 
   new McpError({
     server,
     reason: "start",
-    message: error.reason._tag === "NotFound"
-      ? `MCP server "${server}": program "${command}" not found: install it, or correct mcp_servers.${server}.command`
-      : `MCP server "${server}" could not be started: ${toOneLine(error.message)}`,
+    message:
+      error.reason._tag === "NotFound"
+        ? `MCP server "${server}": program "${command}" not found: install it, or correct mcp_servers.${server}.command`
+        : `MCP server "${server}" could not be started: ${toOneLine(error.message)}`,
     cause: error
   })
 
@@ -95,7 +97,10 @@ const isMessage = (value: unknown): boolean => typeof value === "object" && valu
 const makeTooLargeError = (id: unknown): unknown => ({
   jsonrpc: "2.0",
   id,
-  error: { code: -32603, message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less` }
+  error: {
+    code: -32603,
+    message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less`
+  }
 })
 
 /** The reading side: bytes in, messages and stray lines out. */
@@ -122,34 +127,43 @@ const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, str
 }
 
 /** Starts the program in the scope. */
-export const open = Effect.fnUntraced(function*(
+export const open = Effect.fnUntraced(function* (
   server: string,
   { args, command, cwd, env, sandbox }: Stdio,
   listener: Listener
 ): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
   const setting = `mcp_servers.${server}`
-  const { at, spawner } = yield* Effect.gen(function*() {
+  const { at, spawner } = yield* Effect.gen(function* () {
     const programs = yield* UserPrograms
     if (cwd === undefined) yield* programs.admit(setting, [command, ...args])
-    return { at: cwd ?? (yield* programs.startDirectory), spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox) }
+    return {
+      at: cwd ?? (yield* programs.startDirectory),
+      spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox)
+    }
   }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
   const fs = yield* FileSystem.FileSystem
   // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
   const environment = yield* TrustedPrograms.safeEnvironment
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
-  const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
-    cwd: at,
-    env: buildEnvironment(env, environment()),
-    stdin: Stream.fromQueue(input),
-    detached: true,
-    killSignal: "SIGTERM",
-    forceKillAfter: StartedProcess.forceKillAfter
-  })).pipe(
-    Effect.provideService(CallDirectory, at),
-    Effect.mapError((error) => toStartFailure(server, command, error))
-  )
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make(command, args, {
+        cwd: at,
+        env: buildEnvironment(env, environment()),
+        stdin: Stream.fromQueue(input),
+        detached: true,
+        killSignal: "SIGTERM",
+        forceKillAfter: StartedProcess.forceKillAfter
+      })
+    )
+    .pipe(
+      Effect.provideService(CallDirectory, at),
+      Effect.mapError((error) => toStartFailure(server, command, error))
+    )
   const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
-  yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
+  yield* Effect.addFinalizer(() =>
+    Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs)
+  )
 
   const requests = new Set<unknown>()
   const decoder = new TextDecoder()
@@ -174,13 +188,15 @@ export const open = Effect.fnUntraced(function*(
     requests,
     (line) => {
       strays++
-      if (!spoke && strays >= maxStrayLines) close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
+      if (!spoke && strays >= maxStrayLines)
+        close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
     }
   )
   const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>
     Effect.sync(() => {
       stderr = (stderr + decoder.decode(chunk, { stream: true })).slice(-stderrChars)
-    })).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
+    })
+  ).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
   yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
     Effect.ignore,
     // Complaints that it made before it left may still be on their way.

@@ -1,12 +1,12 @@
 /**
- * A shell script as a tree: simple commands, their words made of text, variables and substitutions, their redirections and
- * here-documents. Nothing is expanded here, and compound commands stay a flat list in which reserved words are ordinary
- * first words.
+ * A shell script as a tree: simple commands, their words made of text, variables and substitutions, their redirections
+ * and here-documents. Nothing is expanded here, and compound commands stay a flat list in which reserved words are
+ * ordinary first words.
  *
  * **Details**
  *
- * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on which
- * the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
+ * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on
+ * which the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
  */
 import { Cursor, isWord, readLiteral, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
 import { readArithmetic, readArray, isArithmeticClosed, readQuotedTo, readWord } from "./ShellWord.ts"
@@ -21,7 +21,8 @@ interface Document {
 }
 
 const redirection = (cursor: Cursor, documents: Array<Document>): { operator: string; target: Word } => {
-  const operator = /^(?:<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)/.exec(cursor.text.slice(cursor.at, cursor.at + 4))?.[0] ?? "<"
+  const operator =
+    /^(?:<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)/.exec(cursor.text.slice(cursor.at, cursor.at + 4))?.[0] ?? "<"
   cursor.at += operator.length
   while (/[ \t]/.test(cursor.text.charAt(cursor.at))) cursor.at++
   const target = readWord(cursor)
@@ -63,7 +64,8 @@ const document = (cursor: Cursor, { delimiter, into, quoted, tabs }: Document): 
 
 /** `case … in`, after `do` and the like too. */
 const opensCase = (words: ReadonlyArray<Word>): boolean =>
-  isWord(words[0], "case") || isWord(words[1], "case") && /^(?:do|then|else|\{|\()$/.test(readLiteral(words[0] ?? []) ?? "")
+  isWord(words[0], "case") ||
+  (isWord(words[1], "case") && /^(?:do|then|else|\{|\()$/.test(readLiteral(words[0] ?? []) ?? ""))
 
 /** Commands up to the end, or to the parenthesis that closes a substitution. */
 const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
@@ -137,7 +139,7 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
         end("")
         return commands
       } else end(";")
-    } else if (char === "<" && next === "(" || char === ">" && next === "(") {
+    } else if ((char === "<" && next === "(") || (char === ">" && next === "(")) {
       words.push(readWord(cursor))
     } else if (char === "<" || char === ">" || char === "&") {
       redirections.push(redirection(cursor, documents))

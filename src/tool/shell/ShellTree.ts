@@ -5,13 +5,13 @@
 export type Part =
   | { readonly _tag: "Text"; readonly text: string; readonly quoted: boolean }
   | {
-    readonly _tag: "Variable"
-    readonly name: string
-    /** Operator after the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
-    readonly operator: string
-    readonly operand: Word
-    readonly quoted: boolean
-  }
+      readonly _tag: "Variable"
+      readonly name: string
+      /** Operator after the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
+      readonly operator: string
+      readonly operand: Word
+      readonly quoted: boolean
+    }
   | { readonly _tag: "Substitution"; readonly script: Script; readonly quoted: boolean; readonly asFile: boolean }
 
 /** One word before expansion. */
@@ -33,7 +33,9 @@ export interface Simple {
   readonly terminator: Terminator
 }
 
-/** The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share. */
+/**
+ * The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share.
+ */
 export interface Script {
   readonly commands: ReadonlyArray<Simple>
   /** Reason why the text cannot be read, if it cannot. */
@@ -51,14 +53,25 @@ export const readLiteral = (word: Word): string | undefined => {
 }
 
 /** The same, when it must be one text. */
-export const isWord = (word: Word | undefined, text: string): boolean => word !== undefined && readLiteral(word) === text
+export const isWord = (word: Word | undefined, text: string): boolean =>
+  word !== undefined && readLiteral(word) === text
 
 /** The text of a word that is one piece of unquoted text. */
 export const readKeyword = (word: Word | undefined): string | undefined =>
-  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : readLiteral(word)
+  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted)
+    ? undefined
+    : readLiteral(word)
 
 const simpleEscapes: Readonly<Record<string, string>> = {
-  a: "\u0007", b: "\b", e: "\u001b", E: "\u001b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v"
+  a: "\u0007",
+  b: "\b",
+  e: "\u001b",
+  E: "\u001b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  v: "\v"
 }
 
 /** Reads the text behind a backslash in `$'…'` and in `printf`: number of characters taken, and their value. */
@@ -79,7 +92,9 @@ const maxDepth = 40
 /** Reads commands: to the end of the text, or, where they are enclosed, to the parenthesis that closes them. */
 type ReadCommands = (cursor: Cursor, enclosed: boolean) => ReadonlyArray<Simple>
 
-/** A place in a text that is read as a shell script: how far it came, how deep it is, and what is wrong, if anything is. */
+/**
+ * A place in a text that is read as a shell script: how far it came, how deep it is, and what is wrong, if anything is.
+ */
 export class Cursor {
   at = 0
   fault: string | undefined

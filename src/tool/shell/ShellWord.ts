@@ -46,10 +46,11 @@ const findArithmeticEnd = (cursor: Cursor, start: number): number | undefined =>
 }
 
 /** True when what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
-export const isArithmeticClosed = (cursor: Cursor, start: number): boolean => findArithmeticEnd(cursor, start) !== undefined
+export const isArithmeticClosed = (cursor: Cursor, start: number): boolean =>
+  findArithmeticEnd(cursor, start) !== undefined
 
 /** Text with expansions up to `close` (a double quote), or to the end when there is none. */
-export const readQuotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
+export const readQuotedTo = (cursor: Cursor, close: '"' | undefined): Word => {
   const text = cursor.text
   const parts: Array<Part> = []
   let plain = ""
@@ -112,11 +113,14 @@ const readBackquotes = (cursor: Cursor, quoted: boolean): Part => {
   }
   if (at >= cursor.text.length) cursor.fail("a backquote is not closed")
   cursor.at = at + 1
-  const script = cursor.nested((): Script => {
-    const inside = cursor.on(inner)
-    const commands = inside.commands(inside, false)
-    return { commands, fault: inside.fault }
-  }, { commands: [], fault: undefined })
+  const script = cursor.nested(
+    (): Script => {
+      const inside = cursor.on(inner)
+      const commands = inside.commands(inside, false)
+      return { commands, fault: inside.fault }
+    },
+    { commands: [], fault: undefined }
+  )
   cursor.inherit(script)
   return { _tag: "Substitution", script, quoted, asFile: false }
 }
@@ -153,9 +157,9 @@ const readPiece = (cursor: Cursor): Word => {
     cursor.at = end + 1
     return [{ _tag: "Text", text: inner, quoted: true }]
   }
-  if (char === "\"") {
+  if (char === '"') {
     cursor.at++
-    return readQuotedTo(cursor, "\"")
+    return readQuotedTo(cursor, '"')
   }
   if (char === "$" && next === "'") {
     cursor.at += 2
@@ -171,9 +175,11 @@ const readBraces = (cursor: Cursor, quoted: boolean): Part => {
   const indirect = text.charAt(cursor.at) === "!" && /[A-Za-z_]/.test(text.charAt(cursor.at + 1))
   const counted = text.charAt(cursor.at) === "#" && text.charAt(cursor.at + 1) !== "}"
   if (indirect || counted) cursor.at++
-  const name = /^(?:[A-Za-z_]\w*(?:\[[^\]}]{0,64}\])?|[\d@*#?!$-])?/.exec(text.slice(cursor.at, cursor.at + 320))?.[0] ?? ""
+  const name =
+    /^(?:[A-Za-z_]\w*(?:\[[^\]}]{0,64}\])?|[\d@*#?!$-])?/.exec(text.slice(cursor.at, cursor.at + 320))?.[0] ?? ""
   cursor.at += name.length
-  const operator = /^(?::[-=+?]?|[-=+?]|##?|%%?|\/\/?|\^\^?|,,?|@)?/.exec(text.slice(cursor.at, cursor.at + 2))?.[0] ?? ""
+  const operator =
+    /^(?::[-=+?]?|[-=+?]|##?|%%?|\/\/?|\^\^?|,,?|@)?/.exec(text.slice(cursor.at, cursor.at + 2))?.[0] ?? ""
   cursor.at += operator.length
   const operand: Array<Part> = []
   for (;;) {
@@ -186,7 +192,7 @@ const readBraces = (cursor: Cursor, quoted: boolean): Part => {
       cursor.at++
       break
     }
-    if (quoted && char === "'" || /[\s;&|<>()]/.test(char)) {
+    if ((quoted && char === "'") || /[\s;&|<>()]/.test(char)) {
       operand.push({ _tag: "Text", text: char, quoted: true })
       cursor.at++
       continue
@@ -216,8 +222,10 @@ const readExpansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
     return cursor.nested(() => readBraces(cursor, quoted), undefined)
   }
   const name = nameStart.test(char)
-    ? /^\w+/.exec(text.slice(cursor.at, cursor.at + 256))?.[0] ?? ""
-    : /[\d@*#?!$-]/.test(char) ? char : ""
+    ? (/^\w+/.exec(text.slice(cursor.at, cursor.at + 256))?.[0] ?? "")
+    : /[\d@*#?!$-]/.test(char)
+      ? char
+      : ""
   cursor.at += name.length
   return name === "" ? undefined : { _tag: "Variable", name, operator: "", operand: [], quoted }
 }
@@ -250,11 +258,11 @@ export const readWord = (cursor: Cursor): Word => {
         parts.push({ _tag: "Text", text: text.slice(cursor.at + 1, end), quoted: true })
         cursor.at = end + 1
       }
-    } else if (char === "\"" || char === "$" && next === "\"") {
+    } else if (char === '"' || (char === "$" && next === '"')) {
       flush()
       cursor.at += char === "$" ? 2 : 1
       parts.push({ _tag: "Text", text: "", quoted: true })
-      for (const part of readQuotedTo(cursor, "\"")) parts.push(part)
+      for (const part of readQuotedTo(cursor, '"')) parts.push(part)
     } else if (char === "$" && next === "'") {
       flush()
       cursor.at += 2

@@ -38,7 +38,7 @@ export const place = Effect.map(temporaryDirectory, (directory) => {
 
 /** Hooks with these shell hooks registered. */
 export const registered = (settings: ShellHooks.Settings, hooks?: Hooks.Service) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const service = hooks ?? (yield* Hooks.make())
     const shell = yield* ShellHooks.make(settings)
     for (const hook of yield* shell.hooks) yield* service.register(hook)

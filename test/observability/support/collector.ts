@@ -48,21 +48,28 @@ export interface Seen {
 }
 
 const plain = (value: Value): unknown =>
-  value.stringValue ?? value.doubleValue ?? value.boolValue ?? (value.intValue === undefined ? undefined : Number(value.intValue)) ??
-    value.arrayValue?.values.map(plain)
+  value.stringValue ??
+  value.doubleValue ??
+  value.boolValue ??
+  (value.intValue === undefined ? undefined : Number(value.intValue)) ??
+  value.arrayValue?.values.map(plain)
 
 export const attributes = (list: ReadonlyArray<KeyValue>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(list.map(({ key, value }) => [key, plain(value)]))
 
 /** What a server answers; it does when `Effect.never` is not said. */
-export type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string | Buffer } | "hang"
+export type Answer =
+  | { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string | Buffer }
+  | "hang"
 
 const readable = (path: string, type: string | undefined, body: string, bytes: Buffer): string =>
-  type === "application/x-protobuf" && path.endsWith("/v1/traces") ? JSON.stringify(Otlp.decode(bytes, "TracesData")) : body
+  type === "application/x-protobuf" && path.endsWith("/v1/traces")
+    ? JSON.stringify(Otlp.decode(bytes, "TracesData"))
+    : body
 
 /** A collector, until the scope ends. `answer` is asked for each request. */
 export const collector = (answer: (index: number) => Answer = () => ({})) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const requests: Array<Received> = []
     const url = yield* webServer(({ headers, url: path = "" }, response, body, bytes) => {
       const said = answer(requests.length)
@@ -73,17 +80,26 @@ export const collector = (answer: (index: number) => Answer = () => ({})) =>
     })
     /** Spans that were sent, or those to one path. */
     const spans = (place?: string): ReadonlyArray<WireSpan> =>
-      requests.filter(({ path }) => place === undefined ? path.endsWith("/v1/traces") : path === place).flatMap(({ body }) => {
-        const { resourceSpans }: { resourceSpans: ReadonlyArray<{ scopeSpans: ReadonlyArray<{ spans: ReadonlyArray<WireSpan> }> }> } = JSON.parse(body)
-        return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
-      })
+      requests
+        .filter(({ path }) => (place === undefined ? path.endsWith("/v1/traces") : path === place))
+        .flatMap(({ body }) => {
+          const {
+            resourceSpans
+          }: { resourceSpans: ReadonlyArray<{ scopeSpans: ReadonlyArray<{ spans: ReadonlyArray<WireSpan> }> }> } =
+            JSON.parse(body)
+          return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+        })
     return { url, requests, spans, trees: () => trees(spans()) }
   })
 
 const before = (a: WireSpan, b: WireSpan): number =>
   BigInt(a.startTimeUnixNano) === BigInt(b.startTimeUnixNano)
-    ? a.spanId < b.spanId ? -1 : 1
-    : BigInt(a.startTimeUnixNano) < BigInt(b.startTimeUnixNano) ? -1 : 1
+    ? a.spanId < b.spanId
+      ? -1
+      : 1
+    : BigInt(a.startTimeUnixNano) < BigInt(b.startTimeUnixNano)
+      ? -1
+      : 1
 
 /** The trees that spans make, each level in the order in which it began. A parent that is not there makes a root. */
 export const trees = (spans: ReadonlyArray<WireSpan>): ReadonlyArray<Seen> => {
@@ -98,13 +114,19 @@ export const trees = (spans: ReadonlyArray<WireSpan>): ReadonlyArray<Seen> => {
         return parent === undefined ? above === undefined || !ids.has(above) : above === parent
       })
       .toSorted(before)
-      .map((span) => ({ span, name: span.name, at: attributes(span.attributes), children: below(idOf(span.traceId, span.spanId)) }))
+      .map((span) => ({
+        span,
+        name: span.name,
+        at: attributes(span.attributes),
+        children: below(idOf(span.traceId, span.spanId))
+      }))
   return below(undefined)
 }
 
 /** A tree by names. */
 export type Names = string | ReadonlyArray<Names>
-export const names = ({ children, name }: Seen): Names => children.length === 0 ? name : [name, ...children.map(names)]
+export const names = ({ children, name }: Seen): Names =>
+  children.length === 0 ? name : [name, ...children.map(names)]
 
 /** All spans of a tree. */
 export const all = (tree: Seen): ReadonlyArray<Seen> => [tree, ...tree.children.flatMap(all)]
@@ -114,7 +136,18 @@ export const json = (seen: Seen | undefined, key: string): unknown => {
   return typeof value === "string" ? JSON.parse(value) : undefined
 }
 
-const types = ["span", "generation", "event", "embedding", "agent", "tool", "chain", "retriever", "guardrail", "evaluator"]
+const types = [
+  "span",
+  "generation",
+  "event",
+  "embedding",
+  "agent",
+  "tool",
+  "chain",
+  "retriever",
+  "guardrail",
+  "evaluator"
+]
 
 /** What Langfuse demands of a request: who sends it, and what it reads of each span. */
 export const ingest = ({ body, headers, path }: Received, keys: string): void => {
@@ -124,7 +157,12 @@ export const ingest = ({ body, headers, path }: Received, keys: string): void =>
   assert.strictEqual(headers["x-langfuse-ingestion-version"], "4")
   assert.isUndefined(headers["traceparent"])
   assert.isUndefined(headers["b3"])
-  const request: { resourceSpans: ReadonlyArray<{ resource: { attributes: ReadonlyArray<KeyValue> }; scopeSpans: ReadonlyArray<{ scope: { name: string }; spans: ReadonlyArray<WireSpan> }> }> } = JSON.parse(body)
+  const request: {
+    resourceSpans: ReadonlyArray<{
+      resource: { attributes: ReadonlyArray<KeyValue> }
+      scopeSpans: ReadonlyArray<{ scope: { name: string }; spans: ReadonlyArray<WireSpan> }>
+    }>
+  } = JSON.parse(body)
   for (const { resource, scopeSpans } of request.resourceSpans) {
     assert.isString(attributes(resource.attributes)["service.name"])
     for (const { scope, spans } of scopeSpans) {
@@ -141,7 +179,8 @@ export const ingest = ({ body, headers, path }: Received, keys: string): void =>
         assert.isArray(at["langfuse.trace.tags"])
         for (const [key, value] of Object.entries(at)) {
           if (key.endsWith("_details")) {
-            for (const count of Object.values(JSON.parse(String(value)) as Record<string, unknown>)) assert.isAtLeast(Number(count), 0)
+            for (const count of Object.values(JSON.parse(String(value)) as Record<string, unknown>))
+              assert.isAtLeast(Number(count), 0)
           } else if (key !== "langfuse.trace.tags") assert.isString(value, key)
         }
         const first = at["langfuse.observation.completion_start_time"]

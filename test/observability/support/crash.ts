@@ -25,10 +25,13 @@ const isStarted = Effect.sync(() => {
 const toolkit = Toolkit.make(Tool.make("die", { description: "Ends the process", success: Schema.String }))
 const handlers = toolkit.toLayer({
   die: () =>
-    Effect.andThen(Effect.repeat(Effect.delay(isStarted, "5 millis"), { until: (started) => started }), Effect.sync(() => {
-      process.kill(process.pid, "SIGKILL")
-      return ""
-    }))
+    Effect.andThen(
+      Effect.repeat(Effect.delay(isStarted, "5 millis"), { until: (started) => started }),
+      Effect.sync(() => {
+        process.kill(process.pid, "SIGKILL")
+        return ""
+      })
+    )
 })
 
 const tracing = TracePlugin.make({
@@ -38,7 +41,9 @@ const tracing = TracePlugin.make({
 })
 const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ id: "c1", name: "die", params: {} }] })])
 
-await Effect.runPromise(Effect.provide(
-  Agent.run({ prompt: "go", sessionId: "killed" }),
-  Runtime.layer({ provider, tools: [Toolset.make("test", toolkit, handlers)], plugins: [tracing] })
-))
+await Effect.runPromise(
+  Effect.provide(
+    Agent.run({ prompt: "go", sessionId: "killed" }),
+    Runtime.layer({ provider, tools: [Toolset.make("test", toolkit, handlers)], plugins: [tracing] })
+  )
+)

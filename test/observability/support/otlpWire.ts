@@ -1,5 +1,5 @@
-// Bodies of OTLP requests checked against the public protocol definition (`otlp.proto`), in both encodings, and names in them against
-// the semantic conventions (`semconv.json`).
+// Bodies of OTLP requests checked against the public protocol definition (`otlp.proto`), in both encodings, and names
+// in them against the semantic conventions (`semconv.json`).
 import { readFileSync } from "node:fs"
 
 const file = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8")
@@ -20,10 +20,16 @@ const camel = (name: string): string => name.replaceAll(/_([a-z0-9])/gu, (_, let
 
 /** Reads message and enum definitions; names are those behind the last dot, which are unique in OTLP. */
 const read = (): void => {
-  const open: Array<{ readonly kind: string; readonly name: string; readonly fields: Array<Field>; readonly numbers: Set<number> }> = []
+  const open: Array<{
+    readonly kind: string
+    readonly name: string
+    readonly fields: Array<Field>
+    readonly numbers: Set<number>
+  }> = []
   for (const line of file("otlp.proto").split("\n")) {
     const [, kind, name] = /^\s*(message|enum|oneof)\s+(\w+)\s*\{/u.exec(line) ?? []
-    const [, repeated, type, field, number] = /^\s*(repeated\s+|optional\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)/u.exec(line) ?? []
+    const [, repeated, type, field, number] =
+      /^\s*(repeated\s+|optional\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)/u.exec(line) ?? []
     const [, value] = /^\s*[A-Z_0-9]+\s*=\s*(\d+)/u.exec(line) ?? []
     const top = open.findLast((one) => one.kind !== "oneof")
     const hasPresence = repeated?.startsWith("optional") === true || open.at(-1)?.kind === "oneof"
@@ -31,7 +37,13 @@ const read = (): void => {
     else if (value !== undefined) top?.numbers.add(Number(value))
     else if (type !== undefined && field !== undefined) {
       const isRepeated = repeated?.startsWith("repeated") === true
-      top?.fields.push({ name: field, number: Number(number), type: type.split(".").at(-1) ?? type, repeated: isRepeated, hasPresence })
+      top?.fields.push({
+        name: field,
+        number: Number(number),
+        type: type.split(".").at(-1) ?? type,
+        repeated: isRepeated,
+        hasPresence
+      })
     }
     if (!/^\s*\}/u.test(line)) continue
     const closed = open.pop()
@@ -41,16 +53,20 @@ const read = (): void => {
 }
 read()
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
-const isInteger = (value: unknown): boolean => Number.isInteger(value) || (typeof value === "string" && /^-?\d+$/u.test(value))
+const isInteger = (value: unknown): boolean =>
+  Number.isInteger(value) || (typeof value === "string" && /^-?\d+$/u.test(value))
 
 const scalar: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === "string",
   bool: (value) => typeof value === "boolean",
   double: (value) => typeof value === "number" || value === "NaN" || value === "Infinity" || value === "-Infinity",
   bytes: (value) => typeof value === "string" && /^(?:[0-9a-f]{2})*$/u.test(value),
-  ...Object.fromEntries(["int32", "int64", "uint32", "uint64", "fixed32", "fixed64", "sfixed64", "sint32"].map((type) => [type, isInteger]))
+  ...Object.fromEntries(
+    ["int32", "int64", "uint32", "uint64", "fixed32", "fixed64", "sfixed64", "sint32"].map((type) => [type, isInteger])
+  )
 }
 
 const lengths: Readonly<Record<string, number>> = { traceId: 32, spanId: 16 }
@@ -67,8 +83,10 @@ export const complaints = (value: unknown, type: string, at = type): ReadonlyArr
     if (field.repeated !== Array.isArray(given)) return [`${place}: ${field.repeated ? "no list" : "a list"}`]
     return (Array.isArray(given) ? given : [given]).flatMap((one: unknown) => {
       const length = lengths[key]
-      if (length !== undefined && (typeof one !== "string" || one.length !== length || /^0*$/u.test(one))) return [`${place}: no id`]
-      if (enums.has(field.type)) return enums.get(field.type)?.has(Number(one)) === true ? [] : [`${place}: no ${field.type}`]
+      if (length !== undefined && (typeof one !== "string" || one.length !== length || /^0*$/u.test(one)))
+        return [`${place}: no id`]
+      if (enums.has(field.type))
+        return enums.get(field.type)?.has(Number(one)) === true ? [] : [`${place}: no ${field.type}`]
       const test = scalar[field.type]
       if (test !== undefined) return test(one) ? [] : [`${place}: no ${field.type}`]
       return complaints(one, field.type, place)
@@ -116,7 +134,13 @@ export const decode = (bytes: Buffer, type: string): Record<string, unknown> => 
     const inner = bytes.subarray(at, at + length)
     if (field.type === "string" || field.type === "bytes" || messages.has(field.type)) {
       at += length
-      put(field.type === "string" ? inner.toString("utf8") : field.type === "bytes" ? inner.toString("hex") : decode(inner, field.type))
+      put(
+        field.type === "string"
+          ? inner.toString("utf8")
+          : field.type === "bytes"
+            ? inner.toString("hex")
+            : decode(inner, field.type)
+      )
       continue
     }
     // Packed numbers.
@@ -130,8 +154,8 @@ export const decode = (bytes: Buffer, type: string): Record<string, unknown> => 
 }
 
 /**
- * A message in the JSON form as protobuf would give it back: fields in their order, integers of 64 bits as text, no field that has its default.
- * Two messages have the same canonical form if and only if protobuf cannot tell them apart.
+ * A message in the JSON form as protobuf would give it back: fields in their order, integers of 64 bits as text, no
+ * field that has its default. Two messages have the same canonical form if and only if protobuf cannot tell them apart.
  */
 export const canonical = (value: unknown, type: string): unknown => {
   const fields = messages.get(type)
@@ -148,7 +172,8 @@ export const canonical = (value: unknown, type: string): unknown => {
   const known = fields.flatMap(({ hasPresence, name, repeated, type }) => {
     const given = value[camel(name)]
     if (given === undefined) return []
-    if (repeated && Array.isArray(given)) return given.length === 0 ? [] : [[camel(name), given.map((one) => canonical(one, type))] as const]
+    if (repeated && Array.isArray(given))
+      return given.length === 0 ? [] : [[camel(name), given.map((one) => canonical(one, type))] as const]
     const made = canonical(given, type)
     const isDefault = made === 0 || made === "0" || made === "" || made === false
     return isDefault && !hasPresence ? [] : [[camel(name), made] as const]
@@ -171,8 +196,14 @@ const types: Readonly<Record<string, ReadonlyArray<string>>> = {
   any: ["stringValue"]
 }
 
-/** Complaints about attributes that are neither in the conventions, with their type, nor in the namespaces that are allowed. */
-export const strangers = (attributes: ReadonlyArray<{ readonly key: string; readonly value: object }>, own: RegExp): ReadonlyArray<string> =>
+/**
+ * Complaints about attributes that are neither in the conventions, with their type, nor in the namespaces that are
+ * allowed.
+ */
+export const strangers = (
+  attributes: ReadonlyArray<{ readonly key: string; readonly value: object }>,
+  own: RegExp
+): ReadonlyArray<string> =>
   attributes.flatMap(({ key, value }) => {
     if (own.test(key)) return []
     const wanted = types[conventions.attributes[key] ?? ""]

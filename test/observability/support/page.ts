@@ -8,7 +8,8 @@ const between = (html: string, open: string, close: string): string => {
 }
 
 /** The data of a page. */
-export const dataOf = (html: string): unknown => JSON.parse(between(html, "<script type=\"application/json\" id=\"data\">", "</script>"))
+export const dataOf = (html: string): unknown =>
+  JSON.parse(between(html, '<script type="application/json" id="data">', "</script>"))
 
 /** What tests use of an element; `linkedom` types its own as anything. */
 export interface Node {
@@ -33,7 +34,10 @@ export interface Page {
 /** Opens a page. Every element is 1000 × 600, and nothing is drawn on a canvas. */
 export const open = (html: string, hash = ""): Page => {
   const { Element, Event, document } = parseHTML(html)
-  for (const [name, value] of [["clientWidth", 1000], ["clientHeight", 600]] as const) {
+  for (const [name, value] of [
+    ["clientWidth", 1000],
+    ["clientHeight", 600]
+  ] as const) {
     Object.defineProperty(Element.prototype, name, { configurable: true, get: () => value })
   }
   Object.defineProperty(Element.prototype, "innerHTML", {
@@ -62,7 +66,8 @@ export const open = (html: string, hash = ""): Page => {
   const all = (selector: string): ReadonlyArray<Node> => Array.from(document.querySelectorAll(selector))
   const one = (selector: string): Node => {
     const [found, ...more] = all(selector)
-    if (found === undefined || more.length > 0) throw new Error(`${selector}: ${more.length + (found === undefined ? 0 : 1)} elements`)
+    if (found === undefined || more.length > 0)
+      throw new Error(`${selector}: ${more.length + (found === undefined ? 0 : 1)} elements`)
     return found
   }
   return {

@@ -1,5 +1,5 @@
-// Entries of a run record by hand, in the order in which a test tells of them, and the events that a stream makes of them. They are
-// written by the recorder of real runs.
+// Entries of a run record by hand, in the order in which a test tells of them, and the events that a stream makes of
+// them. They are written by the recorder of real runs.
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionId, TurnId } from "../../../src/domain/Ids.ts"
@@ -57,10 +57,11 @@ export const make = (agent: Agent) => {
       history: [],
       now: () => now++,
       hash: (text) => text,
-      sink: (written) => Effect.sync(() => {
-        entries.push(...written)
-        for (const entry of written) events.push(...stream.add(entry))
-      })
+      sink: (written) =>
+        Effect.sync(() => {
+          entries.push(...written)
+          for (const entry of written) events.push(...stream.add(entry))
+        })
     })
     const writer: Writer = { recorder, messages: [], steps: 0 }
     writers.set(session, writer)
@@ -82,63 +83,162 @@ export const make = (agent: Agent) => {
     entries,
     events,
     write,
-    say: (session: string, text: string) => append(session, "user", Prompt.userMessage({ content: [Prompt.textPart({ text })] })),
-    begin: (session: string, prompt: string, parent?: { readonly session: string; readonly callId: string; readonly subagentId: string }) => {
+    say: (session: string, text: string) =>
+      append(session, "user", Prompt.userMessage({ content: [Prompt.textPart({ text })] })),
+    begin: (
+      session: string,
+      prompt: string,
+      parent?: { readonly session: string; readonly callId: string; readonly subagentId: string }
+    ) => {
       write(session, {
-        _tag: "RunStarted", version: 1, source: "library", platform: "library", provider: "p", model: "m", cwd: "/", resumed: false,
-        ...(parent === undefined ? {} : {
-          parent: {
-            sessionId: SessionId.make(parent.session), turnId: TurnId.make(`${parent.session}:t`), callId: parent.callId,
-            subagentId: parent.subagentId, goal: prompt, depth: 1
-          }
-        })
+        _tag: "RunStarted",
+        version: 1,
+        source: "library",
+        platform: "library",
+        provider: "p",
+        model: "m",
+        cwd: "/",
+        resumed: false,
+        ...(parent === undefined
+          ? {}
+          : {
+              parent: {
+                sessionId: SessionId.make(parent.session),
+                turnId: TurnId.make(`${parent.session}:t`),
+                callId: parent.callId,
+                subagentId: parent.subagentId,
+                goal: prompt,
+                depth: 1
+              }
+            })
       })
       append(session, "user", Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] }))
     },
-    ask: (session: string, { attempt = 0, calls = [], failure, model = "m", parameters = {}, provider = "p", reasoning, text = "", usage, usd }: Asked) => {
+    ask: (
+      session: string,
+      {
+        attempt = 0,
+        calls = [],
+        failure,
+        model = "m",
+        parameters = {},
+        provider = "p",
+        reasoning,
+        text = "",
+        usage,
+        usd
+      }: Asked
+    ) => {
       const writer = writerOf(session)
       const step = attempt > 0 ? writer.steps : ++writer.steps
       const apiRequestId = `${session}:${step}:${attempt}`
       const messages = writer.recorder.references(writer.messages)
-      write(session, {
-        _tag: "AttemptStarted", apiRequestId, step, attempt, route: { provider, model, apiMode: "chat_completions" }, messages, parameters
-      }, {
-        _tag: "AttemptEnded", apiRequestId, model,
-        status: failure === undefined ? "answered" : "failed",
-        answer: failure !== undefined ? [] : [
-          ...(reasoning === undefined ? [] : [{ type: "reasoning" as const, text: reasoning }]),
-          ...(text === "" ? [] : [{ type: "text" as const, text }]),
-          ...calls.map(({ args = {}, id, name }) => ({ type: "tool-call" as const, id, name, params: args }))
-        ],
-        ...(usage === undefined ? {} : { usage: { ...zero, ...usage } }),
-        ...(usd === undefined ? {} : { cost: { usd, status: usd === null ? "unknown" as const : "estimated" as const, source: "none" as const } }),
-        ...(failure === undefined ? {} : { failure })
-      })
+      write(
+        session,
+        {
+          _tag: "AttemptStarted",
+          apiRequestId,
+          step,
+          attempt,
+          route: { provider, model, apiMode: "chat_completions" },
+          messages,
+          parameters
+        },
+        {
+          _tag: "AttemptEnded",
+          apiRequestId,
+          model,
+          status: failure === undefined ? "answered" : "failed",
+          answer:
+            failure !== undefined
+              ? []
+              : [
+                  ...(reasoning === undefined ? [] : [{ type: "reasoning" as const, text: reasoning }]),
+                  ...(text === "" ? [] : [{ type: "text" as const, text }]),
+                  ...calls.map(({ args = {}, id, name }) => ({ type: "tool-call" as const, id, name, params: args }))
+                ],
+          ...(usage === undefined ? {} : { usage: { ...zero, ...usage } }),
+          ...(usd === undefined
+            ? {}
+            : {
+                cost: {
+                  usd,
+                  status: usd === null ? ("unknown" as const) : ("estimated" as const),
+                  source: "none" as const
+                }
+              }),
+          ...(failure === undefined ? {} : { failure })
+        }
+      )
       if (failure !== undefined) return
-      append(session, "model", Prompt.assistantMessage({
-        content: [
-          ...(reasoning === undefined ? [] : [Prompt.reasoningPart({ text: reasoning })]),
-          ...(text === "" ? [] : [Prompt.textPart({ text })]),
-          ...calls.map(({ args = {}, id, name }) => Prompt.toolCallPart({ id, name, params: args, providerExecuted: false }))
-        ]
-      }))
+      append(
+        session,
+        "model",
+        Prompt.assistantMessage({
+          content: [
+            ...(reasoning === undefined ? [] : [Prompt.reasoningPart({ text: reasoning })]),
+            ...(text === "" ? [] : [Prompt.textPart({ text })]),
+            ...calls.map(({ args = {}, id, name }) =>
+              Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })
+            )
+          ]
+        })
+      )
     },
     call: (session: string, { args = {}, id, name }: Called) =>
       write(session, { _tag: "CallStarted", callId: id, name, args, apiRequestId: `${session}:1:0`, parallel: false }),
-    result: (session: string, { id, name }: Called, result: unknown, status: "blocked" | "error" | "ok" = "ok", reason?: string) => {
-      append(session, "tool", Prompt.toolMessage({ content: [Prompt.toolResultPart({ id, name, result, isFailure: status !== "ok", providerExecuted: false })] }))
+    result: (
+      session: string,
+      { id, name }: Called,
+      result: unknown,
+      status: "blocked" | "error" | "ok" = "ok",
+      reason?: string
+    ) => {
+      append(
+        session,
+        "tool",
+        Prompt.toolMessage({
+          content: [Prompt.toolResultPart({ id, name, result, isFailure: status !== "ok", providerExecuted: false })]
+        })
+      )
       write(session, {
-        _tag: "CallEnded", callId: id, name, status, ran: status !== "blocked", durationMillis: 1, ...(reason === undefined ? {} : { reason })
+        _tag: "CallEnded",
+        callId: id,
+        name,
+        status,
+        ran: status !== "blocked",
+        durationMillis: 1,
+        ...(reason === undefined ? {} : { reason })
       })
     },
     approve: (session: string, callId: string, subject: string, choice: string) =>
       write(session, { _tag: "ApprovalDecided", callId, subject, choice, waitedMillis: 1 }),
-    child: (session: string, callId: string, child: { readonly session: string; readonly subagentId: string; readonly goal: string }) =>
+    child: (
+      session: string,
+      callId: string,
+      child: { readonly session: string; readonly subagentId: string; readonly goal: string }
+    ) =>
       write(session, {
-        _tag: "ChildStarted", callId, subagentId: child.subagentId, sessionId: SessionId.make(child.session), goal: child.goal, role: "leaf", background: false
+        _tag: "ChildStarted",
+        callId,
+        subagentId: child.subagentId,
+        sessionId: SessionId.make(child.session),
+        goal: child.goal,
+        role: "leaf",
+        background: false
       }),
-    childEnded: (session: string, child: { readonly session: string; readonly subagentId: string }, status = "completed") =>
-      write(session, { _tag: "ChildEnded", subagentId: child.subagentId, sessionId: SessionId.make(child.session), status, durationMillis: 5 }),
+    childEnded: (
+      session: string,
+      child: { readonly session: string; readonly subagentId: string },
+      status = "completed"
+    ) =>
+      write(session, {
+        _tag: "ChildEnded",
+        subagentId: child.subagentId,
+        sessionId: SessionId.make(child.session),
+        status,
+        durationMillis: 5
+      }),
     end: (session: string) => write(session, { _tag: "RunEnded", exit: "text_response", ...none }),
     giveUp: (session: string) => write(session, { _tag: "SessionEnded", reason: "shutdown" }),
     /** Ends the stream. */

@@ -41,7 +41,9 @@ const fields = (value: Json): Readonly<Record<string, Json>> => value as Readonl
 
 /** What the real library makes of a callback's error. */
 const internal = (error: unknown): Error =>
-  Object.assign(new Error(`internal error: ${error instanceof Error ? error.message : String(error)}`), { code: "GenericFailure" })
+  Object.assign(new Error(`internal error: ${error instanceof Error ? error.message : String(error)}`), {
+    code: "GenericFailure"
+  })
 
 export const make = (wishes: Wishes = {}) => {
   const asked: Array<Asked> = []
@@ -49,13 +51,17 @@ export const make = (wishes: Wishes = {}) => {
   const files: Array<string> = []
   let uuids = 0
   let isOn = false
-  const note = (what: string, name: string, more: Partial<Asked> = {}): { readonly uuid: string; readonly name: string } => {
+  const note = (
+    what: string,
+    name: string,
+    more: Partial<Asked> = {}
+  ): { readonly uuid: string; readonly name: string } => {
     if (wishes.refuses !== undefined && what !== "flush" && what !== "close") throw wishes.refuses
     const uuid = more.uuid ?? `u${++uuids}`
     asked.push({ what, name, parent: undefined, data: null, metadata: {}, micros: undefined, ...more, uuid })
     return { uuid, name }
   }
-  let stack: ReadonlyArray<Library.ScopeHandle> & { readonly agents: Array<Library.ScopeHandle> } | undefined
+  let stack: (ReadonlyArray<Library.ScopeHandle> & { readonly agents: Array<Library.ScopeHandle> }) | undefined
   const top = (): string | undefined => stack?.agents.at(-1)?.uuid
 
   const library: Library.Library = {
@@ -70,7 +76,12 @@ export const make = (wishes: Wishes = {}) => {
       }
     },
     pushScope: (name, _type, parent, _attributes, _data, metadata, input, micros) => {
-      const handle = note("push", name, { parent: parent?.uuid ?? top(), data: input, metadata: fields(metadata), micros: micros ?? null })
+      const handle = note("push", name, {
+        parent: parent?.uuid ?? top(),
+        data: input,
+        metadata: fields(metadata),
+        micros: micros ?? null
+      })
       stack?.agents.push(handle)
       return handle
     },
@@ -92,30 +103,34 @@ export const make = (wishes: Wishes = {}) => {
     toolCallEnd: ({ uuid }, { result }, _data, metadata, micros) => {
       note("tool end", "", { uuid, data: result, metadata: fields(metadata), micros: micros ?? null })
     },
-    ...(wishes.lacks?.includes("llmCallExecuteAsync") === true ? {} : {
-      llmCallExecuteAsync: async (name, request, execute, _parent, _bits, _data, metadata) => {
-        const { uuid } = note("llm execute", name, { parent: top(), data: request, metadata: fields(metadata) })
-        const run = (given: Json) => execute(given).catch((error: unknown) => Promise.reject(internal(error)))
-        const value = await (wishes.llm ?? ((next, given) => next(given)))(run, request).catch((error: unknown) => {
-          note("llm failed", `${name}: ${error instanceof Error ? error.message : String(error)}`, { uuid })
-          throw error
-        })
-        note("llm executed", name, { uuid, data: value as Json })
-        return value
-      }
-    }),
-    ...(wishes.lacks?.includes("toolCallExecuteAsync") === true ? {} : {
-      toolCallExecuteAsync: async (name, args, execute, _parent, _bits, _data, metadata) => {
-        const { uuid } = note("tool execute", name, { parent: top(), data: args, metadata: fields(metadata) })
-        const run = (given: Json) => execute(given).catch((error: unknown) => Promise.reject(internal(error)))
-        const value = await (wishes.tool ?? ((next, given) => next(given)))(run, args).catch((error: unknown) => {
-          note("tool failed", `${name}: ${error instanceof Error ? error.message : String(error)}`, { uuid })
-          throw error
-        })
-        note("tool executed", name, { uuid, data: value.result })
-        return value
-      }
-    }),
+    ...(wishes.lacks?.includes("llmCallExecuteAsync") === true
+      ? {}
+      : {
+          llmCallExecuteAsync: async (name, request, execute, _parent, _bits, _data, metadata) => {
+            const { uuid } = note("llm execute", name, { parent: top(), data: request, metadata: fields(metadata) })
+            const run = (given: Json) => execute(given).catch((error: unknown) => Promise.reject(internal(error)))
+            const value = await (wishes.llm ?? ((next, given) => next(given)))(run, request).catch((error: unknown) => {
+              note("llm failed", `${name}: ${error instanceof Error ? error.message : String(error)}`, { uuid })
+              throw error
+            })
+            note("llm executed", name, { uuid, data: value as Json })
+            return value
+          }
+        }),
+    ...(wishes.lacks?.includes("toolCallExecuteAsync") === true
+      ? {}
+      : {
+          toolCallExecuteAsync: async (name, args, execute, _parent, _bits, _data, metadata) => {
+            const { uuid } = note("tool execute", name, { parent: top(), data: args, metadata: fields(metadata) })
+            const run = (given: Json) => execute(given).catch((error: unknown) => Promise.reject(internal(error)))
+            const value = await (wishes.tool ?? ((next, given) => next(given)))(run, args).catch((error: unknown) => {
+              note("tool failed", `${name}: ${error instanceof Error ? error.message : String(error)}`, { uuid })
+              throw error
+            })
+            note("tool executed", name, { uuid, data: value.result })
+            return value
+          }
+        }),
     registerEventMetadataInjector: (name) => {
       note("inject", name)
     },
@@ -151,8 +166,9 @@ export const make = (wishes: Wishes = {}) => {
     configs,
     files,
     /** What was asked, in order, without marks. */
-    calls: () => asked.flatMap(({ name, what }) => what === "event" ? [] : [name === "" ? what : `${what} ${name}`]),
-    of: (what: string, name?: string) => asked.filter((one) => one.what === what && (name === undefined || one.name === name))
+    calls: () => asked.flatMap(({ name, what }) => (what === "event" ? [] : [name === "" ? what : `${what} ${name}`])),
+    of: (what: string, name?: string) =>
+      asked.filter((one) => one.what === what && (name === undefined || one.name === name))
   }
 }
 
@@ -165,11 +181,19 @@ export interface Opened extends NemoRelayPlugin.Parts {
 
 /** Opens the plugin over a record in memory. */
 export const open = (...settings: Parameters<typeof NemoRelayPlugin.open>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const record = Context.get(yield* Layer.build(layerMemory()), RunRecord)
     const parts = yield* Effect.provideService(NemoRelayPlugin.open(...settings), RunRecord, record)
     const write: Opened["write"] = (id, ...events) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) =>
-        record.append(events.map((event) => ({ sessionId: Ids.SessionId.make(id), turnId: Ids.TurnId.make(`turn of ${id}`), at, event }))))
+        record.append(
+          events.map((event) => ({
+            sessionId: Ids.SessionId.make(id),
+            turnId: Ids.TurnId.make(`turn of ${id}`),
+            at,
+            event
+          }))
+        )
+      )
     return { ...parts, write, record: Layer.succeed(RunRecord, record) } satisfies Opened
   })

@@ -45,7 +45,8 @@ const toolset = () => {
   const handlers = toolkit.toLayer({
     echo: ({ text }) => Effect.withSpan(Effect.as(Deferred.succeed(echoed, undefined), text), "in the tool"),
     // Done some turns of the scheduler after the other call is, so that the other one is closed first.
-    slow: ({ text }) => Effect.as(Effect.andThen(Deferred.await(echoed), Effect.repeat(Effect.yieldNow, { times: 200 })), text),
+    slow: ({ text }) =>
+      Effect.as(Effect.andThen(Deferred.await(echoed), Effect.repeat(Effect.yieldNow, { times: 200 })), text),
     hang: () => Effect.andThen(Deferred.succeed(hanging, undefined), Effect.never)
   })
   return { toolset: Toolset.make("test", toolkit, handlers), hanging }
@@ -59,7 +60,12 @@ export const runtime = (
   more: { readonly record?: Layer.Layer<RunRecord>; readonly store?: ReturnType<typeof SessionStore.layerSqlite> } = {}
 ) => {
   const { hanging, toolset: tools } = toolset()
-  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins, ...more })), hanging }
+  return {
+    layer: Layer.fresh(
+      Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins, ...more })
+    ),
+    hanging
+  }
 }
 
 /** A plugin that keeps the events that a stream would hold. */
@@ -67,7 +73,7 @@ export const collector = () => {
   const events: Array<Event> = []
   const plugin = Plugin.make({
     name: "collector",
-    build: Effect.gen(function*() {
+    build: Effect.gen(function* () {
       const stream = FromRuns.make(agent)
       const record = yield* RunRecord
       const safe = yield* StoredForm.forExport

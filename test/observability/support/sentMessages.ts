@@ -3,7 +3,9 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SentMessages } from "../../../src/observability/RunTree.ts"
 
 export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): SentMessages => {
-  const said = messages.filter((message) => message !== undefined && message.role !== "system") as ReadonlyArray<Prompt.Message>
+  const said = messages.filter(
+    (message) => message !== undefined && message.role !== "system"
+  ) as ReadonlyArray<Prompt.Message>
   return {
     count: messages.length,
     system: messages.filter((message) => message?.role === "system"),

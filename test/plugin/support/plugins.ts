@@ -26,7 +26,10 @@ export interface Place {
 }
 
 /** A trust that says the same of every folder. */
-export const trusting = (trusts: boolean): Places["trust"] => ({ isTrusted: () => Effect.succeed(trusts), projectOf: (folder) => Effect.succeed(folder) })
+export const trusting = (trusts: boolean): Places["trust"] => ({
+  isTrusted: () => Effect.succeed(trusts),
+  projectOf: (folder) => Effect.succeed(folder)
+})
 
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(temporaryDirectory, (directory) => {
   const user = join(directory, "home", "plugins")
@@ -49,7 +52,15 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(tempor
       write({ [`home/plugins/${name}/plugin.yaml`]: manifest })
       if (module !== undefined) write({ [`home/plugins/${name}/index.js`]: module })
     },
-    places: (more = {}) => ({ bundled: [], user, cwd, trust: trusting(true), packages: [], variable: () => undefined, ...more })
+    places: (more = {}) => ({
+      bundled: [],
+      user,
+      cwd,
+      trust: trusting(true),
+      packages: [],
+      variable: () => undefined,
+      ...more
+    })
   }
 })
 
@@ -61,7 +72,13 @@ export interface Setup extends Omit<PluginManager.Options, "settings"> {
 }
 
 /** Registries and the plugins that were loaded into them. */
-export const loaded = Effect.fnUntraced(function*({ disabled = [], enabled = [], entries = {}, tools = [], ...options }: Setup) {
+export const loaded = Effect.fnUntraced(function* ({
+  disabled = [],
+  enabled = [],
+  entries = {},
+  tools = [],
+  ...options
+}: Setup) {
   const hooks = yield* Hooks.make()
   const registry = yield* ToolRegistry.make
   for (const toolset of tools) yield* registry.register(toolset)

@@ -34,7 +34,7 @@ export const call = (messages: ReadonlyArray<Prompt.Message>, options?: Partial<
 })
 
 export const textOf = (response: ModelResponse): string =>
-  response.parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  response.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 export interface Talk {
   readonly text: string
@@ -46,7 +46,7 @@ export interface Talk {
   readonly messages: Array<Prompt.Message>
 }
 
-export const converse = Effect.fn(function*(
+export const converse = Effect.fn(function* (
   provider: Service,
   said: string,
   tools: Readonly<Record<string, FakeTool>>,
@@ -73,7 +73,8 @@ export const converse = Effect.fn(function*(
       ids.push(part.id)
       const tool = tools[part.name]
       // The stand-in gives objects.
-      const output = tool === undefined ? { error: `unknown tool ${part.name}` } : tool.run(part.params as Record<string, unknown>)
+      const output =
+        tool === undefined ? { error: `unknown tool ${part.name}` } : tool.run(part.params as Record<string, unknown>)
       messages.push(Conversation.makeToolResult(part, { output, isFailure: false }))
     }
   }

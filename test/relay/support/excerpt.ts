@@ -31,4 +31,7 @@ export const contains = (actual: unknown, excerpt: unknown): boolean => {
 
 /** Fails with both where something is missing. */
 export const assertContains = (actual: unknown, excerpt: unknown): void =>
-  assert.isTrue(contains(actual, excerpt), `it does not contain the excerpt:\n${JSON.stringify(excerpt, null, 1)}\n${JSON.stringify(actual, null, 1)}`)
+  assert.isTrue(
+    contains(actual, excerpt),
+    `it does not contain the excerpt:\n${JSON.stringify(excerpt, null, 1)}\n${JSON.stringify(actual, null, 1)}`
+  )

@@ -1,5 +1,5 @@
-// Where NeMo Relay's native library is for the tests of this folder: in a package of their own, which is installed under the
-// Node that they run on, while the checkout's own packages may have been installed under an older one.
+// Where NeMo Relay's native library is for the tests of this folder: in a package of their own, which is installed
+// under the Node that they run on, while the checkout's own packages may have been installed under an older one.
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
@@ -16,9 +16,11 @@ const versionIn = (file: string, name?: string): string | undefined => {
 /** Whether the version that the lock file names is there, with the binary of some machine. */
 export const isInstalled = (): boolean => {
   const installed = `${folder}node_modules/nemo-relay-node/package.json`
-  return existsSync(installed) &&
+  return (
+    existsSync(installed) &&
     versionIn(installed) === versionIn(`${folder}package-lock.json`, "node_modules/nemo-relay-node") &&
     readdirSync(`${folder}node_modules`).some((name) => name.startsWith("nemo-relay-node-"))
+  )
 }
 
 /** For programs: modules find this library by the name of its package. */

@@ -10,7 +10,7 @@ const counted = (n: number, c: number, k: number): number => {
   let all = 0
   let passed = 0
   for (let mask = 0; mask < 1 << n; mask++) {
-    const chosen = Array.from({ length: n }, (_, i) => i).filter((i) => (mask & 1 << i) !== 0)
+    const chosen = Array.from({ length: n }, (_, i) => i).filter((i) => (mask & (1 << i)) !== 0)
     if (chosen.length !== k) continue
     all++
     if (chosen.some((i) => i < c)) passed++
@@ -55,14 +55,14 @@ describe("EvalStatistics", () => {
   it("McNemar's exact test is the two-sided binomial test of the rows that differ", () => {
     close(Statistics.testMcNemar(0, 0), 1)
     close(Statistics.testMcNemar(0, 6), 2 / 64)
-    close(Statistics.testMcNemar(1, 9), 2 * 11 / 1024)
+    close(Statistics.testMcNemar(1, 9), (2 * 11) / 1024)
     close(Statistics.testMcNemar(5, 5), 1)
     close(Statistics.testMcNemar(9, 1), Statistics.testMcNemar(1, 9))
     assert.isTrue(Statistics.testMcNemar(2000, 2200) < 0.01)
   })
 
   it("a paired bootstrap sees a difference of all rows, and none where rows cancel out", () => {
-    const better = Statistics.bootstrapDifferences(Array.from({ length: 30 }, (_, i) => i % 5 === 0 ? 0 : 0.4))
+    const better = Statistics.bootstrapDifferences(Array.from({ length: 30 }, (_, i) => (i % 5 === 0 ? 0 : 0.4)))
     assert.isTrue(better !== undefined && better.p < 0.01 && better.interval.low > 0)
     const same = Statistics.bootstrapDifferences([0.5, -0.5, 0.5, -0.5])
     assert.isTrue(same !== undefined && same.p > 0.5 && same.mean === 0)
@@ -72,7 +72,12 @@ describe("EvalStatistics", () => {
   it("kappa is the agreement beyond chance", () => {
     const pairs = (count: number, pair: readonly [boolean, boolean]) => Array.from({ length: count }, () => pair)
     // The textbook's table: 20 and 15 agreed, 5 and 10 not.
-    const table = [...pairs(20, [true, true]), ...pairs(5, [true, false]), ...pairs(10, [false, true]), ...pairs(15, [false, false])]
+    const table = [
+      ...pairs(20, [true, true]),
+      ...pairs(5, [true, false]),
+      ...pairs(10, [false, true]),
+      ...pairs(15, [false, false])
+    ]
     const { kappa, share } = Statistics.computeAgreement(table)
     close(share, 0.7)
     close(kappa, 0.4)

@@ -43,8 +43,15 @@ describe("Scorer", () => {
 
   it("number reads the last one: with separators, units, signs, exponents, and behind ####", () => {
     const cases: ReadonlyArray<readonly [text: string, value: number | undefined]> = [
-      ["So it costs $1,250.00.", 1250], ["Step 1: 3 apples\nStep 2: 4 apples\nTogether 7 apples", 7], ["3 + 4 = 7\n#### 1,007", 1007],
-      ["\u22123.5 degrees", -3.5], ["1.5e3", 1500], ["about .5", 0.5], ["2024-05-06 is the 6th", 6], ["none", undefined], ["12 345,", 12345]
+      ["So it costs $1,250.00.", 1250],
+      ["Step 1: 3 apples\nStep 2: 4 apples\nTogether 7 apples", 7],
+      ["3 + 4 = 7\n#### 1,007", 1007],
+      ["\u22123.5 degrees", -3.5],
+      ["1.5e3", 1500],
+      ["about .5", 0.5],
+      ["2024-05-06 is the 6th", 6],
+      ["none", undefined],
+      ["12 345,", 12345]
     ]
     for (const [text, value] of cases) assert.strictEqual(Scorer.readLastNumber(text), value, text)
     assert.isTrue(passes("number", "0.1 + 0.2 = 0.30000000000000004", ["0.3"]))
@@ -54,7 +61,7 @@ describe("Scorer", () => {
   })
 
   it("what is no scorer is told, with the nearest one", () => {
-    assert.strictEqual(problem("exakt"), "unknown scorer \"exakt\": did you mean \"exact\"?")
+    assert.strictEqual(problem("exakt"), 'unknown scorer "exakt": did you mean "exact"?')
     assert.match(problem("zzz"), /there are exact, contains, regex, number, command, judge/)
     assert.match(problem("regex:("), /no regular expression/)
     assert.match(problem("number:x"), /no tolerance/)

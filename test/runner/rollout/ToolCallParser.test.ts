@@ -14,7 +14,15 @@ const weather = {
   type: "function",
   function: {
     name: "get_weather",
-    parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" }, zip: { type: "string" }, detail: { type: "object" } } }
+    parameters: {
+      type: "object",
+      properties: {
+        city: { type: "string" },
+        days: { type: "integer" },
+        zip: { type: "string" },
+        detail: { type: "object" }
+      }
+    }
   }
 }
 
@@ -22,30 +30,45 @@ const cases: ReadonlyArray<Case> = [
   {
     parser: "hermes",
     what: "two calls behind a text",
-    text: "Let me look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>",
+    text: 'Let me look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>',
     content: "Let me look.",
-    calls: [["get_weather", { city: "Paris" }], ["get_weather", { city: "Rome" }]]
+    calls: [
+      ["get_weather", { city: "Paris" }],
+      ["get_weather", { city: "Rome" }]
+    ]
   },
   {
     parser: "hermes",
     what: "a last call that is whole and not closed",
-    text: "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"</b>\"}}",
+    text: '<tool_call>{"name": "get_weather", "arguments": {"city": "</b>"}}',
     content: "",
     calls: [["get_weather", { city: "</b>" }]]
   },
-  { parser: "hermes", what: "a call that was cut", text: "<tool_call>{\"name\": \"get_weather\", \"arg", content: "<tool_call>{\"name\": \"get_weather\", \"arg", calls: [] },
-  { parser: "hermes", what: "a text without a call", text: " Paris is sunny. ", content: " Paris is sunny. ", calls: [] },
+  {
+    parser: "hermes",
+    what: "a call that was cut",
+    text: '<tool_call>{"name": "get_weather", "arg',
+    content: '<tool_call>{"name": "get_weather", "arg',
+    calls: []
+  },
+  {
+    parser: "hermes",
+    what: "a text without a call",
+    text: " Paris is sunny. ",
+    content: " Paris is sunny. ",
+    calls: []
+  },
   {
     parser: "qwen",
     what: "arguments as text",
-    text: "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Paris\\\"}\"}\n</tool_call>",
+    text: '<tool_call>\n{"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}\n</tool_call>',
     content: "",
     calls: [["get_weather", { city: "Paris" }]]
   },
   {
     parser: "longcat",
     what: "JSON",
-    text: "<longcat_tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</longcat_tool_call>",
+    text: '<longcat_tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</longcat_tool_call>',
     content: "",
     calls: [["get_weather", { city: "Paris" }]]
   },
@@ -59,52 +82,73 @@ const cases: ReadonlyArray<Case> = [
   {
     parser: "mistral",
     what: "a list",
-    text: "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {\"a\": 3.5, \"b\": 4}}, {\"name\": \"get_weather\", \"arguments\": {\"city\": \"San [Jose]\"}}]",
+    text: '[TOOL_CALLS][{"name": "add", "arguments": {"a": 3.5, "b": 4}}, {"name": "get_weather", "arguments": {"city": "San [Jose]"}}]',
     content: "",
-    calls: [["add", { a: 3.5, b: 4 }], ["get_weather", { city: "San [Jose]" }]]
+    calls: [
+      ["add", { a: 3.5, b: 4 }],
+      ["get_weather", { city: "San [Jose]" }]
+    ]
   },
   {
     parser: "mistral",
     what: "a marker for each call, with and without [ARGS]",
-    text: "Hi.[TOOL_CALLS]add{\"a\": 3.5, \"b\": 4}[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Paris\"}",
+    text: 'Hi.[TOOL_CALLS]add{"a": 3.5, "b": 4}[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
     content: "Hi.",
-    calls: [["add", { a: 3.5, b: 4 }], ["get_weather", { city: "Paris" }]]
+    calls: [
+      ["add", { a: 3.5, b: 4 }],
+      ["get_weather", { city: "Paris" }]
+    ]
   },
   {
     parser: "llama3_json",
     what: "two calls with a separator",
-    text: "<|python_tag|>{\"name\": \"add\", \"parameters\": {\"a\": 1}}; {\"name\": \"add\", \"arguments\": {\"a\": {\"deep\": \"};\"}}}",
+    text: '<|python_tag|>{"name": "add", "parameters": {"a": 1}}; {"name": "add", "arguments": {"a": {"deep": "};"}}}',
     content: "",
-    calls: [["add", { a: 1 }], ["add", { a: { deep: "};" } }]]
+    calls: [
+      ["add", { a: 1 }],
+      ["add", { a: { deep: "};" } }]
+    ]
   },
-  { parser: "llama3_json", what: "JSON that is no call", text: "{\"city\": \"Paris\"}", content: "{\"city\": \"Paris\"}", calls: [] },
+  {
+    parser: "llama3_json",
+    what: "JSON that is no call",
+    text: '{"city": "Paris"}',
+    content: '{"city": "Paris"}',
+    calls: []
+  },
   {
     parser: "qwen3_coder",
     what: "values in the types of the schema",
-    text: "Sure.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nDallas\nTX\n</parameter>\n<parameter=days>\n3\n</parameter>\n<parameter=zip>\n01234\n</parameter>\n<parameter=detail>\n{\"rain\": true}\n</parameter>\n</function>\n</tool_call>",
+    text: 'Sure.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nDallas\nTX\n</parameter>\n<parameter=days>\n3\n</parameter>\n<parameter=zip>\n01234\n</parameter>\n<parameter=detail>\n{"rain": true}\n</parameter>\n</function>\n</tool_call>',
     content: "Sure.",
     calls: [["get_weather", { city: "Dallas\nTX", days: 3, zip: "01234", detail: { rain: true } }]]
   },
   {
     parser: "deepseek",
     what: "V3: kind, name, fence",
-    text: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Tokyo\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    text: '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Tokyo"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     content: "",
     calls: [["get_weather", { city: "Tokyo" }]]
   },
   {
     parser: "deepseek",
     what: "V3.1: name and JSON, two calls",
-    text: "One moment.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"北京\"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"杭州\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
+    text: 'One moment.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "北京"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "杭州"}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>',
     content: "One moment.",
-    calls: [["get_weather", { city: "北京" }], ["get_weather", { city: "杭州" }]]
+    calls: [
+      ["get_weather", { city: "北京" }],
+      ["get_weather", { city: "杭州" }]
+    ]
   },
   {
     parser: "kimi",
     what: "ids of the model",
-    text: "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{\"city\": \"Tokyo\"}<|tool_call_end|><|tool_call_begin|>functions.add:1<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|><|tool_calls_section_end|>",
+    text: '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Tokyo"}<|tool_call_end|><|tool_call_begin|>functions.add:1<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
     content: "",
-    calls: [["get_weather", { city: "Tokyo" }, "functions.get_weather:0"], ["add", { a: 1 }, "functions.add:1"]]
+    calls: [
+      ["get_weather", { city: "Tokyo" }, "functions.get_weather:0"],
+      ["add", { a: 1 }, "functions.add:1"]
+    ]
   },
   {
     parser: "glm",
@@ -113,7 +157,13 @@ const cases: ReadonlyArray<Case> = [
     content: "Checking.",
     calls: [["get_weather", { city: "Paris", days: 2 }]]
   },
-  { parser: "glm", what: "one line, no arguments (4.7)", text: "<tool_call>list_files</tool_call>", content: "", calls: [["list_files", {}]] }
+  {
+    parser: "glm",
+    what: "one line, no arguments (4.7)",
+    text: "<tool_call>list_files</tool_call>",
+    content: "",
+    calls: [["list_files", {}]]
+  }
 ]
 
 describe("ToolCallParser", () => {
@@ -122,7 +172,9 @@ describe("ToolCallParser", () => {
       const parsed = ToolCallParser.parsers[parser](text, [weather])
       assert.strictEqual(parsed.content, content)
       assert.deepStrictEqual(
-        parsed.calls.map(({ arguments: args, id, name }) => id === undefined ? [name, JSON.parse(args)] : [name, JSON.parse(args), id]),
+        parsed.calls.map(({ arguments: args, id, name }) =>
+          id === undefined ? [name, JSON.parse(args)] : [name, JSON.parse(args), id]
+        ),
         calls.map((call) => Array.from(call))
       )
     })
@@ -135,7 +187,7 @@ describe("ToolCallParser", () => {
   })
 
   it("thousands of marks that nothing closes are no call", () => {
-    const open = "<tool_call><function=<parameter=a><｜tool▁call▁begin｜>[TOOL_CALLS]{\"name\":".repeat(2_000)
+    const open = '<tool_call><function=<parameter=a><｜tool▁call▁begin｜>[TOOL_CALLS]{"name":'.repeat(2_000)
     for (const parse of Object.values(ToolCallParser.parsers)) assert.strictEqual(parse(open, []).calls.length, 0)
   })
 })

@@ -22,12 +22,16 @@ it("alone", () => {})
 describe("TestReport", () => {
   for (const reporter of ["tap", "spec"]) {
     it.effect(`reads node's ${reporter} reporter, with the names of suites`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const root = yield* temporaryDirectory
         writeFileSync(join(root, "a.test.cjs"), suite)
         // The variable tells node's runner that it is inside of another one.
         const { NODE_TEST_CONTEXT: _, ...env } = process.env
-        const { stdout } = spawnSync(process.execPath, ["--test", `--test-reporter=${reporter}`, "a.test.cjs"], { cwd: root, encoding: "utf8", env })
+        const { stdout } = spawnSync(process.execPath, ["--test", `--test-reporter=${reporter}`, "a.test.cjs"], {
+          cwd: root,
+          encoding: "utf8",
+          env
+        })
         const tests = TestReport.read(stdout)
         assert.strictEqual(tests.get("adds (quickly)"), "passed", stdout)
         assert.strictEqual(tests.get("numbers > adds (quickly)"), "passed")
@@ -35,7 +39,8 @@ describe("TestReport", () => {
         assert.strictEqual(tests.get("later"), "skipped")
         assert.strictEqual(tests.get("alone"), "passed")
         assert.isFalse(tests.has("numbers > alone"))
-      }))
+      })
+    )
   }
 
   it("reads pytest's summary and its verbose lines", () => {
@@ -56,22 +61,26 @@ describe("TestReport", () => {
   })
 
   it("reads unittest, go and cargo", () => {
-    assert.deepStrictEqual(of("test_a (tests.T.test_a) ... ok\ntest_b (tests.T.test_b) ... FAIL"), { "test_a (tests.T.test_a)": "passed", "test_b (tests.T.test_b)": "failed" })
-    assert.deepStrictEqual(of("--- PASS: TestA (0.00s)\n    --- FAIL: TestA/case_1 (0.00s)\nok  \texample.com/x\t0.1s"), {
-      TestA: "passed",
-      "TestA/case_1": "failed",
-      "example.com/x\t0.1s": "passed"
+    assert.deepStrictEqual(of("test_a (tests.T.test_a) ... ok\ntest_b (tests.T.test_b) ... FAIL"), {
+      "test_a (tests.T.test_a)": "passed",
+      "test_b (tests.T.test_b)": "failed"
     })
-    assert.deepStrictEqual(of("test mod::a ... ok\ntest mod::b ... FAILED\ntest result: FAILED. 1 passed"), { "mod::a": "passed", "mod::b": "failed" })
+    assert.deepStrictEqual(
+      of("--- PASS: TestA (0.00s)\n    --- FAIL: TestA/case_1 (0.00s)\nok  \texample.com/x\t0.1s"),
+      { TestA: "passed", "TestA/case_1": "failed", "example.com/x\t0.1s": "passed" }
+    )
+    assert.deepStrictEqual(of("test mod::a ... ok\ntest mod::b ... FAILED\ntest result: FAILED. 1 passed"), {
+      "mod::a": "passed",
+      "mod::b": "failed"
+    })
   })
 
   it("reads jest's and vitest's marks, in colours", () => {
     const escape = String.fromCharCode(27)
-    assert.deepStrictEqual(of(`  ${escape}[32m✓${escape}[0m adds (3 ms)\n  ${escape}[31m✕${escape}[0m divides\n × a.test.ts > late 12ms`), {
-      adds: "passed",
-      divides: "failed",
-      "a.test.ts > late": "failed"
-    })
+    assert.deepStrictEqual(
+      of(`  ${escape}[32m✓${escape}[0m adds (3 ms)\n  ${escape}[31m✕${escape}[0m divides\n × a.test.ts > late 12ms`),
+      { adds: "passed", divides: "failed", "a.test.ts > late": "failed" }
+    )
   })
 
   it("of two results of one name the failed one counts", () => {

@@ -20,13 +20,21 @@ const other = SessionId.make("t")
 
 const file = Effect.map(temporaryDirectory, (directory) => `${directory}/state.db`)
 
-const opened = Effect.fnUntraced(function*(path: string) {
+const opened = Effect.fnUntraced(function* (path: string) {
   const database = yield* Database.open(path)
   const store = SqliteStore.make(database)
   const search = SqliteSearch.make(database)
   const places = (query: string, options?: SearchOptions) =>
-    Effect.map(search.search(query, { limit: 100, ...options }), (hits) => hits.map(({ messageId, sessionId }) => `${sessionId}:${messageId}`))
-  return { database, maintenance: SqliteMaintenance.make(database, store), index: MessageIndex.makeWordIndex(database), places, store }
+    Effect.map(search.search(query, { limit: 100, ...options }), (hits) =>
+      hits.map(({ messageId, sessionId }) => `${sessionId}:${messageId}`)
+    )
+  return {
+    database,
+    maintenance: SqliteMaintenance.make(database, store),
+    index: MessageIndex.makeWordIndex(database),
+    places,
+    store
+  }
 })
 
 /** Ids of the messages that the index has; fails where it does not fit the messages up to its place. */
@@ -35,8 +43,17 @@ const indexed = (path: string) =>
     const rows = new DatabaseSync(path, { defensive: false })
     try {
       const place = Number(rows.prepare("SELECT value FROM state_meta WHERE key = 'words_until'").get()?.["value"])
-      const ids = rows.prepare("SELECT id FROM messages_fts_docsize ORDER BY id").all().map((row) => Number(row["id"]))
-      assert.deepStrictEqual(ids, rows.prepare("SELECT id FROM messages WHERE id <= ? ORDER BY id").all(place).map((row) => Number(row["id"])))
+      const ids = rows
+        .prepare("SELECT id FROM messages_fts_docsize ORDER BY id")
+        .all()
+        .map((row) => Number(row["id"]))
+      assert.deepStrictEqual(
+        ids,
+        rows
+          .prepare("SELECT id FROM messages WHERE id <= ? ORDER BY id")
+          .all(place)
+          .map((row) => Number(row["id"]))
+      )
       return ids
     } finally {
       rows.close()
@@ -45,7 +62,7 @@ const indexed = (path: string) =>
 
 describe("the index of words", () => {
   it.effect("is not written when a message is stored, and has all messages after a search", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { places, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
@@ -57,15 +74,19 @@ describe("the index of words", () => {
       assert.deepStrictEqual(yield* indexed(path), [1, 2])
       assert.deepStrictEqual(yield* places("fox", { sort: "oldest" }), ["s:0", "s:2"])
       assert.deepStrictEqual(yield* indexed(path), [1, 2, 3])
-    }))
+    })
+  )
 
   it.effect("fills in steps: what it does not have yet is scanned, in every order and with every filter", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { database, index, places, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
       // More than one transaction adds.
-      yield* store.append(id, Array.from({ length: 1_100 }, (_, n) => makeUserMessage(n % 350 === 0 ? "a fox" : "a hound")))
+      yield* store.append(
+        id,
+        Array.from({ length: 1_100 }, (_, n) => makeUserMessage(n % 350 === 0 ? "a fox" : "a hound"))
+      )
       yield* store.create(makeNewSession(other))
       yield* store.append(other, [makeUserMessage("the fox")])
       yield* index.fill(1)
@@ -99,15 +120,19 @@ describe("the index of words", () => {
       assert.lengthOf(yield* indexed(path), 1_101)
       const { ranked: _, ...filled } = yield* searched
       assert.deepStrictEqual(filled, expected)
-    }))
+    })
+  )
 
   it.effect("a file that another process writes to, or that can only be read, is scanned, and not waited for", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { database, places, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
       yield* store.append(id, [makeUserMessage("a fox")])
-      const second = yield* Effect.acquireRelease(Effect.sync(() => new DatabaseSync(path)), (rows) => Effect.sync(() => rows.close()))
+      const second = yield* Effect.acquireRelease(
+        Effect.sync(() => new DatabaseSync(path)),
+        (rows) => Effect.sync(() => rows.close())
+      )
       second.exec("BEGIN IMMEDIATE")
       // The clock of the test stands still: a write of a session would wait for it.
       assert.deepStrictEqual(yield* places("fox"), ["s:0"])
@@ -119,10 +144,11 @@ describe("the index of words", () => {
       copyFileSync(path, copy)
       const { search } = yield* SqliteStore.open(copy, true)
       assert.lengthOf(yield* search.search("fox"), 1)
-    }))
+    })
+  )
 
   it.effect("a message that is removed is not found, whether the index had it or not, and its id is given again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { places, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
@@ -139,11 +165,12 @@ describe("the index of words", () => {
       yield* store.remove(other)
       yield* store.remove(id)
       assert.deepStrictEqual(yield* indexed(path), [])
-      assert.deepStrictEqual([...yield* places("fox"), ...yield* places("hound")], [])
-    }))
+      assert.deepStrictEqual([...(yield* places("fox")), ...(yield* places("hound"))], [])
+    })
+  )
 
   it.effect("a text that is changed is found as it is, whether the index had it or not", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { database, places, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
@@ -154,19 +181,24 @@ describe("the index of words", () => {
       assert.deepStrictEqual(yield* indexed(path), [1])
       assert.deepStrictEqual(yield* places("fox"), [])
       assert.deepStrictEqual(yield* places("hound", { sort: "oldest" }), ["s:0", "s:1"])
-    }))
+    })
+  )
 
   it.effect("care of the database fills it; a check that finds it unfilled finds nothing wrong and adds nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const path = yield* file
       const { maintenance, store } = yield* opened(path)
       yield* store.create(makeNewSession(id))
       yield* store.append(id, [makeUserMessage("a fox"), makeUserMessage("a hound")])
       for (const checkOnly of [true, false]) {
-        assert.deepInclude(yield* Effect.provide(SqliteRepair.repair(path, { checkOnly }), NodeServices.layer), { problems: [], done: [] })
+        assert.deepInclude(yield* Effect.provide(SqliteRepair.repair(path, { checkOnly }), NodeServices.layer), {
+          problems: [],
+          done: []
+        })
         assert.deepStrictEqual(yield* indexed(path), [])
       }
       yield* maintenance.optimize
       assert.deepStrictEqual(yield* indexed(path), [1, 2])
-    }))
+    })
+  )
 })

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as CommandPrefix from "../../../src/tool/approval/CommandPrefix.ts"
 import { lookalikes, prefixed, unprefixed } from "./prefixLines.ts"
 
-const covers = (prefix: string, line: string): boolean => CommandPrefix.makeMatcher([CommandPrefix.parseGlob(CommandPrefix.toGlob(prefix)) ?? []])(line)
+const covers = (prefix: string, line: string): boolean =>
+  CommandPrefix.makeMatcher([CommandPrefix.parseGlob(CommandPrefix.toGlob(prefix)) ?? []])(line)
 
 describe("CommandPrefix", () => {
   it("is the program and its subcommand", () => {
@@ -16,21 +17,45 @@ describe("CommandPrefix", () => {
 
   it("covers its own commands and nothing that has no prefix, whatever it begins with", () => {
     for (const [line, prefix] of prefixed) assert.isTrue(covers(prefix, line), line)
-    const shapes = unprefixed.filter((line) => !/^(?:git (?:stash|config|bisect|rebase)|docker (?:run|exec|compose)|npm |pnpm |uv |bundle |kubectl )/.test(line))
+    const shapes = unprefixed.filter(
+      (line) =>
+        !/^(?:git (?:stash|config|bisect|rebase)|docker (?:run|exec|compose)|npm |pnpm |uv |bundle |kubectl )/.test(
+          line
+        )
+    )
     for (const line of shapes) assert.isFalse(covers("git push", line), line.slice(0, 80))
     for (const [prefix, line] of lookalikes) assert.isFalse(covers(prefix, line), line)
   })
 
   it("reads a glob of words and a last star as a prefix, and no other", () => {
     assert.deepStrictEqual(CommandPrefix.parseGlob("git push *"), ["git", "push"])
-    for (const glob of ["*", " *", "git push*", "git * *", "gi? *", "git push", "git  push *", "command: x"]) assert.isUndefined(CommandPrefix.parseGlob(glob), glob)
+    for (const glob of ["*", " *", "git push*", "git * *", "gi? *", "git push", "git  push *", "command: x"])
+      assert.isUndefined(CommandPrefix.parseGlob(glob), glob)
   })
 
   it("takes a line for plain when its words are all there is to it", () => {
-    for (const line of ["git push", "git push && git push", "git push 2>&1", "git push 2>/dev/null", "/usr/bin/git push", "A=b", "git commit -F - <<EOF\nx\nEOF"]) {
+    for (const line of [
+      "git push",
+      "git push && git push",
+      "git push 2>&1",
+      "git push 2>/dev/null",
+      "/usr/bin/git push",
+      "A=b",
+      "git commit -F - <<EOF\nx\nEOF"
+    ]) {
       assert.isTrue(CommandPrefix.isPlainLine(line), line)
     }
-    for (const line of ["git push > x", "git push >> x", "git push < x", "A=b git push", "./git push", "x && /tmp/git push", "git push >&x", "git push 2> /dev/null/../x", "git push > $X"]) {
+    for (const line of [
+      "git push > x",
+      "git push >> x",
+      "git push < x",
+      "A=b git push",
+      "./git push",
+      "x && /tmp/git push",
+      "git push >&x",
+      "git push 2> /dev/null/../x",
+      "git push > $X"
+    ]) {
       assert.isFalse(CommandPrefix.isPlainLine(line), line)
     }
   })

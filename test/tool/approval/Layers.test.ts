@@ -26,14 +26,14 @@ const silent = Layer.succeed(ApprovalPrompt, { ask: () => Effect.never })
 
 const judge = Layer.succeed(ApprovalJudge, { judge: () => Effect.succeed("approve" as const) })
 
-const outcome = (result: Approvals.Permit | Approvals.Refusal) => result._tag === "Permit" ? result.by : result.reason
+const outcome = (result: Approvals.Permit | Approvals.Refusal) => (result._tag === "Permit" ? result.by : result.reason)
 
 const check = (command: string) =>
   Approvals.Approvals.use((approvals) => Effect.map(approvals.check({ tool: "terminal", args: { command } }), outcome))
 
 describe("the Layers of approvals", () => {
   it.effect("settings: mode, deny, allow-list and yolo", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const outcomes = (values: Layer.Layer<Settings>, options = {}) =>
         Effect.forEach(["rm -rf build", "rm -rf src", "git push", "ls"], check).pipe(
           Effect.provide(Approvals.layer(options).pipe(Layer.provide([values, hooks, prompt("deny")])))
@@ -43,32 +43,39 @@ describe("the Layers of approvals", () => {
         ["allow-list", "approval_denied", "approval_denied", "nothing found"]
       )
       assert.deepStrictEqual(yield* outcomes(settings({ mode: "off" })), ["off", "off", "off", "nothing found"])
-      assert.deepStrictEqual(
-        yield* outcomes(settings({ deny: ["git push*"] }), { yolo: true }),
-        ["yolo", "yolo", "approval_denied", "nothing found"]
-      )
-    }))
+      assert.deepStrictEqual(yield* outcomes(settings({ deny: ["git push*"] }), { yolo: true }), [
+        "yolo",
+        "yolo",
+        "approval_denied",
+        "nothing found"
+      ])
+    })
+  )
 
   it.effect("settings: a model is asked where the mode is smart and there is one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const outcomes = (mode: string) =>
-        check("rm -rf build").pipe(Effect.provide(Approvals.layer().pipe(Layer.provide([settings({ mode }), hooks, prompt("deny"), judge]))))
+        check("rm -rf build").pipe(
+          Effect.provide(Approvals.layer().pipe(Layer.provide([settings({ mode }), hooks, prompt("deny"), judge])))
+        )
       assert.strictEqual(yield* outcomes("smart"), "judge")
       assert.strictEqual(yield* outcomes("manual"), "approval_denied")
-    }))
+    })
+  )
 
   it.effect("settings: silence is deny when the time of the settings is over", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const layer = Approvals.layer().pipe(Layer.provide([settings({ timeout: 7 }), hooks, silent]))
       const fiber = yield* Effect.forkChild(check("rm -rf build").pipe(Effect.provide(layer)))
       yield* TestClock.adjust("6 seconds")
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Fiber.join(fiber), "approval_timeout")
-    }))
+    })
+  )
 
   it.effect("an approval for good goes to the list of the surroundings", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const kept: Array<ReadonlyArray<string>> = []
       const layer = Approvals.layer().pipe(
         Layer.provide([settings({}), hooks, prompt("always")]),
@@ -76,29 +83,35 @@ describe("the Layers of approvals", () => {
       )
       assert.strictEqual(yield* Effect.provide(check("rm -rf build"), layer), "user")
       assert.deepStrictEqual(kept, [["command: rm -rf build"]])
-    }))
+    })
+  )
 
   it.effect("layerSmart asks the model first, and the person what it leaves open", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const asked: Array<Question> = []
       const escalate = Layer.succeed(ApprovalJudge, { judge: () => Effect.succeed("escalate" as const) })
       const smart = (judge: Layer.Layer<ApprovalJudge>) =>
-        check("rm -rf build").pipe(Effect.provide(Approvals.layerSmart().pipe(Layer.provide([hooks, judge, prompt("once", asked)]))))
+        check("rm -rf build").pipe(
+          Effect.provide(Approvals.layerSmart().pipe(Layer.provide([hooks, judge, prompt("once", asked)])))
+        )
       assert.strictEqual(yield* smart(judge), "judge")
       assert.lengthOf(asked, 0)
       assert.strictEqual(yield* smart(escalate), "user")
       assert.lengthOf(asked, 1)
-    }))
+    })
+  )
 
   it.effect("layerPrompt asks the person, layerAllowList and layerDeny ask nobody", () =>
-    Effect.gen(function*() {
-      const of = (layer: Layer.Layer<Approvals.Approvals, never, Hooks>) => Effect.provide(check("rm -rf build"), Layer.provide(layer, hooks))
+    Effect.gen(function* () {
+      const of = (layer: Layer.Layer<Approvals.Approvals, never, Hooks>) =>
+        Effect.provide(check("rm -rf build"), Layer.provide(layer, hooks))
       assert.strictEqual(yield* of(Approvals.layerPrompt().pipe(Layer.provide(prompt("once")))), "user")
       assert.strictEqual(yield* of(Approvals.layerAllowList(["rm -rf *"])), "allow-list")
       assert.strictEqual(yield* of(Approvals.layerAllowList(["rm build"])), "approval_denied")
       assert.strictEqual(yield* of(Approvals.layerDeny()), "approval_denied")
       assert.strictEqual(yield* of(Approvals.layerDeny({ allow: ["rm -rf *"] })), "allow-list")
-    }))
+    })
+  )
 
   for (const [name, timeout, values, seconds] of [
     ["five minutes without settings", undefined, undefined, 300],
@@ -106,7 +119,7 @@ describe("the Layers of approvals", () => {
     ["the time of the queue before that of the settings", 20, { gateway_timeout: 90 }, 20]
   ] as const) {
     it.effect(`layerPending waits ${name}, and silence is deny`, () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const desk = makePendingQueue({
           surface: "gateway",
           notify: () => Effect.void,
@@ -121,6 +134,7 @@ describe("the Layers of approvals", () => {
         assert.lengthOf(desk.waiting(""), 1)
         yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* Fiber.join(fiber), "approval_timeout")
-      }))
+      })
+    )
   }
 })

@@ -11,7 +11,8 @@ const read = (text: string, reading: JobSchedule.Reading = berlin): JobSchedule.
 const refusal = (text: string, reading: JobSchedule.Reading = berlin): string =>
   Result.match(JobSchedule.parse(text, reading), { onFailure: (message) => message, onSuccess: () => "" })
 
-const at = (millis: number | undefined): string | undefined => millis === undefined ? undefined : new Date(millis).toISOString()
+const at = (millis: number | undefined): string | undefined =>
+  millis === undefined ? undefined : new Date(millis).toISOString()
 
 describe("JobSchedule", () => {
   it("a length of time is once, that long from now", () => {
@@ -37,11 +38,23 @@ describe("JobSchedule", () => {
 
   it("a cron expression is read in its time zone, over a change of the clock too", () => {
     const schedule = read("30 2 * * *")
-    assert.strictEqual(at(JobSchedule.findNextAfter(schedule, Date.parse("2026-03-28T12:00:00Z"))), "2026-03-29T01:30:00.000Z")
-    assert.strictEqual(at(JobSchedule.findNextAfter(schedule, Date.parse("2026-10-24T12:00:00Z"))), "2026-10-25T00:30:00.000Z")
-    assert.strictEqual(at(JobSchedule.findNextAfter(schedule, Date.parse("2026-10-25T00:30:00Z"))), "2026-10-26T01:30:00.000Z")
+    assert.strictEqual(
+      at(JobSchedule.findNextAfter(schedule, Date.parse("2026-03-28T12:00:00Z"))),
+      "2026-03-29T01:30:00.000Z"
+    )
+    assert.strictEqual(
+      at(JobSchedule.findNextAfter(schedule, Date.parse("2026-10-24T12:00:00Z"))),
+      "2026-10-25T00:30:00.000Z"
+    )
+    assert.strictEqual(
+      at(JobSchedule.findNextAfter(schedule, Date.parse("2026-10-25T00:30:00Z"))),
+      "2026-10-26T01:30:00.000Z"
+    )
     assert.strictEqual(at(JobSchedule.findFirst(read("0 9 * * Mon-Fri"), now)), "2026-03-02T08:00:00.000Z")
-    assert.strictEqual(at(JobSchedule.findFirst(read("@daily", { now, timezone: "UTC" }), now)), "2026-03-02T00:00:00.000Z")
+    assert.strictEqual(
+      at(JobSchedule.findFirst(read("@daily", { now, timezone: "UTC" }), now)),
+      "2026-03-02T00:00:00.000Z"
+    )
   })
 
   it("a time without an offset is read in the time zone, one with an offset as it is", () => {
@@ -57,8 +70,24 @@ describe("JobSchedule", () => {
   })
 
   it("what means nothing is refused with what to write instead", () => {
-    for (const text of ["", "soon", "every", "every monday at nine", "61 * * * *", "0 0 31 2 *", "2026-02-30T09:00", "every 0m",
-      "0m", "every 30s", "999999999d", "every -5m", "1e3m", "* * *", "__proto__", "constructor"]) {
+    for (const text of [
+      "",
+      "soon",
+      "every",
+      "every monday at nine",
+      "61 * * * *",
+      "0 0 31 2 *",
+      "2026-02-30T09:00",
+      "every 0m",
+      "0m",
+      "every 30s",
+      "999999999d",
+      "every -5m",
+      "1e3m",
+      "* * *",
+      "__proto__",
+      "constructor"
+    ]) {
       assert.isNotEmpty(refusal(text), text)
       assert.notInclude(refusal(text), "\n")
     }
@@ -76,6 +105,8 @@ describe("JobSchedule", () => {
   it("a schedule that was written by hand and means nothing has no next moment", () => {
     assert.isUndefined(JobSchedule.findNextAfter({ kind: "cron", expression: "not cron", timezone: "UTC" }, now))
     assert.isUndefined(JobSchedule.findNextAfter({ kind: "once", at: "someday", timezone: "UTC" }, now))
-    assert.isUndefined(JobSchedule.findNextAfter({ kind: "interval", minutes: 5, anchor: "then", timezone: "UTC" }, now))
+    assert.isUndefined(
+      JobSchedule.findNextAfter({ kind: "interval", minutes: 5, anchor: "then", timezone: "UTC" }, now)
+    )
   })
 })

@@ -21,17 +21,81 @@ const words = Array.from(
 
 /** What a pattern that backtracks would read again and again. */
 const units = [
-  "a", "-", "c", "e0", "=", "/", "//", "/..", "*", "[", "(", ")", ".", ":", "!", "~", "@", "%", "\\", "'a'", " ", "\t", "\n\n", "where ", "everyone",
-  "delete from x ", "update x set ", "drop ", "exec ", "system( ", "$(shell ", "/sh ", "s/", "e ", ";e ", "aA", "--a ", "D:/", "#", "?", "0"
+  "a",
+  "-",
+  "c",
+  "e0",
+  "=",
+  "/",
+  "//",
+  "/..",
+  "*",
+  "[",
+  "(",
+  ")",
+  ".",
+  ":",
+  "!",
+  "~",
+  "@",
+  "%",
+  "\\",
+  "'a'",
+  " ",
+  "\t",
+  "\n\n",
+  "where ",
+  "everyone",
+  "delete from x ",
+  "update x set ",
+  "drop ",
+  "exec ",
+  "system( ",
+  "$(shell ",
+  "/sh ",
+  "s/",
+  "e ",
+  ";e ",
+  "aA",
+  "--a ",
+  "D:/",
+  "#",
+  "?",
+  "0"
 ] as const
 
 /** Words between blanks and orders of a shell. */
 const lists = [
-  "a ", "-c ", "-e ", "-d @x ", "-exec ", "--index-url ", "-H a ", "x=1 ", "$x ", "\"a\" ", "'a' ", "{a,b} ", "> a ", "< a ", "/* ", "+x a ", "a; ", "a && ",
-  "a | ", "a\n", "$(a) ", "`a` ", "${x%a} ", "((a)) ", "\\a", "\"$x\" ", "x=$x$x; "
+  "a ",
+  "-c ",
+  "-e ",
+  "-d @x ",
+  "-exec ",
+  "--index-url ",
+  "-H a ",
+  "x=1 ",
+  "$x ",
+  '"a" ',
+  "'a' ",
+  "{a,b} ",
+  "> a ",
+  "< a ",
+  "/* ",
+  "+x a ",
+  "a; ",
+  "a && ",
+  "a | ",
+  "a\n",
+  "$(a) ",
+  "`a` ",
+  "${x%a} ",
+  "((a)) ",
+  "\\a",
+  '"$x" ',
+  "x=$x$x; "
 ] as const
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "\"")}'`
+const quoted = (text: string): string => `'${text.replaceAll("'", '"')}'`
 
 /** Texts whose cost is that of a square of their size. */
 const steep = (name: string, at: (size: number) => string, size: number): ReadonlyArray<string> => {
@@ -44,12 +108,18 @@ const repeated = (unit: string, size: number): string => unit.repeat(Math.ceil(s
 /** The expressions of the judge and of its reader of shells, as they stand in the sources. */
 const expressions = ["../../../src/tool/danger/", "../../../src/tool/shell/"].flatMap((place) => {
   const folder = new URL(place, import.meta.url)
-  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts")).flatMap((file) => {
-    const code = readFileSync(new URL(file, folder), "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
-    const literal =
-      /(?<=[=(,:!&|?[{;\s])\/((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])*)\/([dgimsuvy]*)(?=[\s.,;)\]:?]|$)/gm
-    return Array.from(code.matchAll(literal), ([, source = "", flags = ""]) => ({ file, source, flags: flags.replace(/[gy]/g, "") }))
-  })
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .flatMap((file) => {
+      const code = readFileSync(new URL(file, folder), "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
+      const literal =
+        /(?<=[=(,:!&|?[{;\s])\/((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])*)\/([dgimsuvy]*)(?=[\s.,;)\]:?]|$)/gm
+      return Array.from(code.matchAll(literal), ([, source = "", flags = ""]) => ({
+        file,
+        source,
+        flags: flags.replace(/[gy]/g, "")
+      }))
+    })
 })
 
 /** What an expression looks for first: a text of it that repeats is what it may read again and again. */
@@ -60,9 +130,13 @@ describe("Growth", () => {
     assert.isAbove(expressions.length, 250)
     const found = expressions.flatMap(({ file, flags, source }) => {
       const pattern = new RegExp(source, flags)
-      const texts = ["", `${headOf(source)} `].flatMap((head) => units.map((unit) => (size: number) => head + repeated(unit, size)))
+      const texts = ["", `${headOf(source)} `].flatMap((head) =>
+        units.map((unit) => (size: number) => head + repeated(unit, size))
+      )
       // A short text first: the work of a cube does not end over a long one.
-      const slow = texts.find((at) => [800, 16_000].some((size) => steepness((text) => pattern.test(text), at, size, 10_000) !== undefined))
+      const slow = texts.find((at) =>
+        [800, 16_000].some((size) => steepness((text) => pattern.test(text), at, size, 10_000) !== undefined)
+      )
       return slow === undefined ? [] : [`${file}: /${source}/ over ${JSON.stringify(slow(16))}`]
     })
     assert.deepStrictEqual(found, [])
@@ -70,7 +144,8 @@ describe("Growth", () => {
 
   it("names enough programs to be a test of every rule", () => {
     assert.isAbove(words.length, 800)
-    for (const word of ["sed", "psql", "curl", "find", "git", "nc", "chmod", "docker", "xargs"]) assert.include(words, word)
+    for (const word of ["sed", "psql", "curl", "find", "git", "nc", "chmod", "docker", "xargs"])
+      assert.include(words, word)
   })
 
   it("judges an argument of any kind in time linear in its length, for every program", () => {
@@ -94,21 +169,36 @@ describe("Growth", () => {
   })
 
   it("takes text off variables, and takes what is left by a glob for unknown", () => {
-    const trims = (times: number) => (["#", "##", "%", "%%"] as const).map((operator) =>
-      `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`)
-    assert.deepStrictEqual(trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 800)), [])
+    const trims = (times: number) =>
+      (["#", "##", "%", "%%"] as const).map(
+        (operator) => `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`
+      )
+    assert.deepStrictEqual(
+      trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 800)),
+      []
+    )
     const trimmed = (value: string, expansion: string): ReadonlyArray<string> =>
       Danger.judge(`x=${value}; echo "\${x${expansion}}"`).commands.filter((command) => command.startsWith("echo"))
     const cases: ReadonlyArray<readonly [expansion: string, left: string]> = [
-      ["%.tar.gz", "a/b/c"], ["%%.gz", "a/b/c.tar"], ["#a/", "b/c.tar.gz"], ["##x", "a/b/c.tar.gz"], ["#*/", ""], ["%.*", ""], ["%[gz]", ""]
+      ["%.tar.gz", "a/b/c"],
+      ["%%.gz", "a/b/c.tar"],
+      ["#a/", "b/c.tar.gz"],
+      ["##x", "a/b/c.tar.gz"],
+      ["#*/", ""],
+      ["%.*", ""],
+      ["%[gz]", ""]
     ]
-    for (const [expansion, left] of cases) assert.deepStrictEqual(trimmed("a/b/c.tar.gz", expansion), [`echo ${left}`], expansion)
+    for (const [expansion, left] of cases)
+      assert.deepStrictEqual(trimmed("a/b/c.tar.gz", expansion), [`echo ${left}`], expansion)
   })
 
   it("judges the sed script that once took half a minute", () => {
     const script = (size: number): string => `sed 's${"/a".repeat(size / 2)}' file`
     assert.deepStrictEqual(steep("sed", script, 48_000), [])
-    assert.deepStrictEqual(steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 48_000), [])
+    assert.deepStrictEqual(
+      steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 48_000),
+      []
+    )
     for (const runs of ["s/a/b/e", "s|a|b|ge", "s1a1b1e", "s///e", "s/a/b/e\np", "s/a;b/c/e", "s/a/b/e;p"]) {
       assert.isNotEmpty(Danger.selectAskedFindings(Danger.judge(`sed '${runs}' file`), "ask"), runs)
     }
@@ -118,8 +208,11 @@ describe("Growth", () => {
   })
 
   it("never throws at the largest text that is judged, and never passes a larger one", () => {
-    for (const unit of ["${x}", "$(a)", "a ", "\"$x\"", "a;", "\\a", "> a "]) {
-      for (const [before, after] of [["echo \"", "\""], ["x=(", ")"]] as const) {
+    for (const unit of ["${x}", "$(a)", "a ", '"$x"', "a;", "\\a", "> a "]) {
+      for (const [before, after] of [
+        ['echo "', '"'],
+        ["x=(", ")"]
+      ] as const) {
         const room = Danger.maxLength - before.length - after.length
         Danger.judge(before + unit.repeat(Math.floor(room / unit.length)) + after)
       }

@@ -333,4 +333,6 @@ n=5; head -n $n x
 dir=src; ls $dir; find "$dir" -name '*.ts'
 find $HOME/x -name y
 for f in ./*.ts; do wc -l "$f"; done
-`.split("\n").filter((line) => line !== "")
+`
+  .split("\n")
+  .filter((line) => line !== "")

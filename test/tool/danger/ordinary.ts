@@ -286,18 +286,21 @@ hermes chat -q "hello"
 hermes config show
 hermes sessions list
 hermes gateway status
-`.split("\n").filter((line) => line !== "").concat([
-  "cat > src/a.ts <<'EOF'\nconst x = 'it''s'\n// don't\nrm -rf /\nEOF",
-  "cat <<EOF > notes.md\nShutdown now, or `ls`?\nEOF",
-  "git commit -F - <<'EOF'\nfix: it's done\n\nreboot not needed\nEOF",
-  "# don't\nls",
-  "ls # it's a comment",
-  "python3 - <<'EOF' --help\nEOF".replace("python3 - ", "cat "),
-  "echo 'a' \\\n  'b'",
-  "find . \\( -name a -o -name b \\) -print",
-  "grep -c \"can't\" file",
-  "git log --format='%h %s' | while read -r h s; do echo \"$h\"; done",
-  "echo 👩‍👩‍👧 family",
-  "echo “quoted”",
-  "echo привет"
-])
+`
+  .split("\n")
+  .filter((line) => line !== "")
+  .concat([
+    "cat > src/a.ts <<'EOF'\nconst x = 'it''s'\n// don't\nrm -rf /\nEOF",
+    "cat <<EOF > notes.md\nShutdown now, or `ls`?\nEOF",
+    "git commit -F - <<'EOF'\nfix: it's done\n\nreboot not needed\nEOF",
+    "# don't\nls",
+    "ls # it's a comment",
+    "python3 - <<'EOF' --help\nEOF".replace("python3 - ", "cat "),
+    "echo 'a' \\\n  'b'",
+    "find . \\( -name a -o -name b \\) -print",
+    'grep -c "can\'t" file',
+    "git log --format='%h %s' | while read -r h s; do echo \"$h\"; done",
+    "echo 👩‍👩‍👧 family",
+    "echo “quoted”",
+    "echo привет"
+  ])

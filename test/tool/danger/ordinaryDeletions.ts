@@ -1,4 +1,5 @@
-// Deletions and resets that developers type all day inside of a working tree, all of them asked about where nothing covers them.
+// Deletions and resets that developers type all day inside of a working tree, all of them asked about where nothing
+// covers them.
 
 /** Those whose files their words name, or git does: an undo may cover them. */
 export const nameable: ReadonlyArray<string> = String.raw`
@@ -44,7 +45,9 @@ git clean -fd src
 git reset --hard && git clean -fd
 rsync -a --delete src/ backup/
 cp /dev/null app.log
-`.trim().split("\n")
+`
+  .trim()
+  .split("\n")
 
 /** Those that no undo covers, or whose files are known only when they run. */
 export const unnameable: ReadonlyArray<string> = String.raw`
@@ -63,4 +66,6 @@ ssh host rm -rf build
 fd -e tmp -x rm
 rm -rf $(cat list.txt)
 python3 -c "import shutil; shutil.rmtree('src'); shutil.rmtree(x)"
-`.trim().split("\n")
+`
+  .trim()
+  .split("\n")

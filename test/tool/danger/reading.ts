@@ -56,7 +56,9 @@ timeout 5 cat x
 /usr/bin/env
 x=5; echo $x
 diff -u a b
-`.split("\n").filter((line) => line !== "")
+`
+  .split("\n")
+  .filter((line) => line !== "")
 
 /** One line each. */
 const lines: ReadonlyArray<string> = String.raw`
@@ -277,6 +279,14 @@ npm test
 make
 mkdir x
 touch x
-`.split("\n").filter((line) => line !== "")
+`
+  .split("\n")
+  .filter((line) => line !== "")
 
-export const doesMore: ReadonlyArray<string> = [...lines, "ls \nrm x", "ls # a\nrm x", "cat <<X\n$(rm x)\nX", "ls\\\n; rm x"]
+export const doesMore: ReadonlyArray<string> = [
+  ...lines,
+  "ls \nrm x",
+  "ls # a\nrm x",
+  "cat <<X\n$(rm x)\nX",
+  "ls\\\n; rm x"
+]

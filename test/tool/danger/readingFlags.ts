@@ -1,4 +1,5 @@
-// Words with which programs that only seem to look do more, or may do more. They are texts for the judge: none of them is run.
+// Words with which programs that only seem to look do more, or may do more. They are texts for the judge: none of them
+// is run.
 
 /** One line each. */
 export const seemsToLook: ReadonlyArray<string> = String.raw`
@@ -358,4 +359,6 @@ x=v; git branch --sort $x --merged foo
 x=evil; false && x=.; cd $x && git status
 cd -P "$x" && git status
 f=src/x.ts; sort $f
-`.split("\n").filter((line) => line !== "")
+`
+  .split("\n")
+  .filter((line) => line !== "")

@@ -1,4 +1,5 @@
-// Commands that are run in a sandbox under a tracer: which there are, and what of their system calls is more than reading.
+// Commands that are run in a sandbox under a tracer: which there are, and what of their system calls is more than
+// reading.
 import { spawnSync } from "node:child_process"
 
 /** A command as words, without a shell. */
@@ -13,12 +14,42 @@ export const toLine = (words: Words): string => words.map(quoteWord).join(" ")
 const directories = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 const wall = [
-  "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--ro-bind", "/", "/", "--proc", "/proc",
-  "--dev", "/dev", "--tmpfs", "/tmp", "--clearenv", "--setenv", "PATH", directories, "--setenv", "HOME", "/tmp/home", "--setenv",
-  "PYTHONDONTWRITEBYTECODE", "1", "--chdir", "/tmp"
+  "--unshare-all",
+  "--die-with-parent",
+  "--new-session",
+  "--cap-drop",
+  "ALL",
+  "--uid",
+  "65534",
+  "--gid",
+  "65534",
+  "--ro-bind",
+  "/",
+  "/",
+  "--proc",
+  "/proc",
+  "--dev",
+  "/dev",
+  "--tmpfs",
+  "/tmp",
+  "--clearenv",
+  "--setenv",
+  "PATH",
+  directories,
+  "--setenv",
+  "HOME",
+  "/tmp/home",
+  "--setenv",
+  "PYTHONDONTWRITEBYTECODE",
+  "1",
+  "--chdir",
+  "/tmp"
 ]
 
-/** Runs a script of a shell in a sandbox without a network, as a user without rights, where only a private folder may be written. */
+/**
+ * Runs a script of a shell in a sandbox without a network, as a user without rights, where only a private folder may be
+ * written.
+ */
 export const runConfined = (script: string): string =>
   spawnSync("bwrap", [...wall, "sh", "-s"], { input: script, encoding: "utf8", maxBuffer: 1 << 30 }).stdout ?? ""
 
@@ -34,20 +65,23 @@ tar cf a.tar a 2>/dev/null; python3 -m zipfile -c a.zip a 2>/dev/null
 git init -q . && git add a b && git -c user.name=a -c user.email=a@a.example commit -qm a
 `
 
-const calls = "%file,%network,clock_settime,clock_adjtime,settimeofday,adjtimex,sethostname,setdomainname,fchmod,fchown,ftruncate,fallocate,"
-  + "kill,tgkill,mount,setpriority,setrlimit"
+const calls =
+  "%file,%network,clock_settime,clock_adjtime,settimeofday,adjtimex,sethostname,setdomainname,fchmod,fchown,ftruncate,fallocate," +
+  "kill,tgkill,mount,setpriority,setrlimit"
 
 /** Programs that wait for nothing and take long to start: a trace that ends before they do shows nothing of them. */
 const slow = new Set(["yq", "pip", "pip3", "docker"])
 
 /** Seconds after which a command is ended; some of the others wait for good. */
-const limitSeconds = ([program = ""]: Words): number => slow.has(program) ? 60 : 1
+const limitSeconds = ([program = ""]: Words): number => (slow.has(program) ? 60 : 1)
 
 /** Runs commands one after another and returns the system calls of each. */
 export const traceCommands = (commands: ReadonlyArray<Words>): ReadonlyArray<string> => {
-  const runs = commands.map((words, index) =>
-    `strace -f -qq -s 200 -e signal=none -e trace=${calls} -o /tmp/t/${index} timeout -s KILL ${limitSeconds(words)} ${toLine(words)} </tmp/in >/dev/null 2>&1; ` +
-    `echo "@@ ${index}"; cat /tmp/t/${index}; rm -f /tmp/t/${index}`)
+  const runs = commands.map(
+    (words, index) =>
+      `strace -f -qq -s 200 -e signal=none -e trace=${calls} -o /tmp/t/${index} timeout -s KILL ${limitSeconds(words)} ${toLine(words)} </tmp/in >/dev/null 2>&1; ` +
+      `echo "@@ ${index}"; cat /tmp/t/${index}; rm -f /tmp/t/${index}`
+  )
   const out = runConfined(preparation + runs.join("\n"))
   const traces = out.split(/^@@ \d+\n/m).slice(1)
   if (traces.length !== commands.length) throw new Error(`${traces.length} of ${commands.length} commands were traced`)
@@ -73,7 +107,8 @@ const sockets = /AF_UNIX, sun_path=@?"(?:\/var)?\/run\/(?:nscd|systemd|dbus|dock
 
 const writing = /^open(?:at2?)?\(.*O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)|^creat\(/
 const harmlessFiles = /"\/dev\/(?:null|tty|pts\/\d+)"|"\/proc\/self\//
-const changing = /^(?:unlink|unlinkat|rename\w*|mkdir\w*|rmdir|link|linkat|symlink\w*|mknod\w*|f?chmod\w*|[fl]?chown\w*|utime\w*|futimes\w*|f?truncate|fallocate|[lf]?setxattr|[lf]?removexattr|mount|umount2?|clock_settime|clock_adjtime|settimeofday|adjtimex|sethostname|setdomainname|kill|tgkill|acct|swapon|pivot_root|chroot)\(/
+const changing =
+  /^(?:unlink|unlinkat|rename\w*|mkdir\w*|rmdir|link|linkat|symlink\w*|mknod\w*|f?chmod\w*|[fl]?chown\w*|utime\w*|futimes\w*|f?truncate|fallocate|[lf]?setxattr|[lf]?removexattr|mount|umount2?|clock_settime|clock_adjtime|settimeofday|adjtimex|sethostname|setdomainname|kill|tgkill|acct|swapon|pivot_root|chroot)\(/
 /** Git writes down what it saw of the files. */
 const indexOfGit = /\.git\/(?:index(?:\.lock)?|objects\/(?:maintenance|tmp)[^"]*)"/
 /** The clock is asked with the same call that sets it. */
@@ -94,12 +129,15 @@ const isHarmless = (program: string, call: string): boolean => {
     if (path.startsWith("/tmp/") || !path.startsWith("/")) return false
     return path.endsWith("/timeout") || path.endsWith(`/${program}`) || helpers.get(program)?.test(path) === true
   }
-  if (/^(?:connect|sendto|sendmsg|sendmmsg|bind)\(/.test(call)) return !/AF_INET/.test(call) && (!/AF_UNIX/.test(call) || sockets.test(call))
+  if (/^(?:connect|sendto|sendmsg|sendmmsg|bind)\(/.test(call))
+    return !/AF_INET/.test(call) && (!/AF_UNIX/.test(call) || sockets.test(call))
   if (!writing.test(call) && !changing.test(call)) return true
-  return harmlessFiles.test(call) || program === "git" && indexOfGit.test(call) || asking.test(call)
+  return harmlessFiles.test(call) || (program === "git" && indexOfGit.test(call)) || asking.test(call)
 }
 
-/** Joins the two halves of a call that another process interrupted in the trace; one that never came back stays a half. */
+/**
+ * Joins the two halves of a call that another process interrupted in the trace; one that never came back stays a half.
+ */
 const joinCalls = (trace: string): ReadonlyArray<readonly [id: string, call: string]> => {
   const begun = new Map<string, string>()
   const joined = trace.split("\n").flatMap((line): ReadonlyArray<readonly [string, string]> => {
@@ -123,5 +161,6 @@ export const findWrites = (program: string, trace: string): ReadonlyArray<string
   // What the timer in front does is not the program's.
   const [timer = ""] = trace.split(/\s/, 1)
   return joinCalls(trace).flatMap(([id, call]) =>
-    id === timer && call.startsWith("kill(") || isHarmless(program, call) ? [] : [call.slice(0, 200)])
+    (id === timer && call.startsWith("kill(")) || isHarmless(program, call) ? [] : [call.slice(0, 200)]
+  )
 }

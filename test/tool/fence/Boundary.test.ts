@@ -12,9 +12,21 @@ const places: Boundary.Surroundings = {
 
 describe("Boundary", () => {
   it("judges a path: the home of the agent before the tree, what runs later wherever it is, then roots", () => {
-    const reason = (path: string, more: Partial<Boundary.Surroundings> = {}) => Boundary.judge(path, { ...places, ...more })
+    const reason = (path: string, more: Partial<Boundary.Surroundings> = {}) =>
+      Boundary.judge(path, { ...places, ...more })
     assert.match(reason("/home/u/.hermes/plugins/a/index.js", { roots: ["/home/u"] }) ?? "", /home directory of hermes/)
-    for (const path of ["/home/u/.bashrc", "/home/u/.gitconfig", "/home/u/.local/bin/ls", "/home/u/.config/autostart/a.desktop", "/home/u/project/.git/hooks/pre-commit", "/home/u/project/.git/config", "/home/u/project/.husky/pre-push", "/home/u/project/.vscode/tasks.json", "/home/u/project/.envrc", "/tmp/a/.git/hooks/x"]) {
+    for (const path of [
+      "/home/u/.bashrc",
+      "/home/u/.gitconfig",
+      "/home/u/.local/bin/ls",
+      "/home/u/.config/autostart/a.desktop",
+      "/home/u/project/.git/hooks/pre-commit",
+      "/home/u/project/.git/config",
+      "/home/u/project/.husky/pre-push",
+      "/home/u/project/.vscode/tasks.json",
+      "/home/u/project/.envrc",
+      "/tmp/a/.git/hooks/x"
+    ]) {
       assert.match(reason(path, { roots: ["/home/u"] }) ?? "", /^change of /, path)
     }
     assert.isUndefined(reason("/home/u/project/package.json"))

@@ -24,11 +24,14 @@ import { callTool } from "../../support/callTool.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { webServer } from "../../support/webServer.ts"
 
-const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
+const png = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64"
+)
 
 /** A server that counts the pages it gave; `/away` sends on to another one. */
 const server = (elsewhere?: string) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const paths: Array<string> = []
     const url = yield* webServer(({ url = "" }, response) => {
       paths.push(url)
@@ -45,7 +48,14 @@ type Call = { readonly name: string; readonly params: Readonly<Record<string, un
 /** A way out, to a server that it names or that its request is sent on to. */
 interface Door {
   readonly name: string
-  readonly call: (target: Server, path: string) => Effect.Effect<{ readonly call: Call; readonly hosts: ReadonlyArray<string> }, never, import("effect/Scope").Scope>
+  readonly call: (
+    target: Server,
+    path: string
+  ) => Effect.Effect<
+    { readonly call: Call; readonly hosts: ReadonlyArray<string> },
+    never,
+    import("effect/Scope").Scope
+  >
   /** True where a plan may go through it at all. */
   readonly mayPlan: boolean
 }
@@ -53,23 +63,29 @@ interface Door {
 const doors: ReadonlyArray<Door> = [
   {
     name: "web_extract",
-    call: ({ url }, path) => Effect.succeed({ call: { name: "web_extract", params: { urls: [`${url}/${path}?d=anything`] } }, hosts: [] }),
+    call: ({ url }, path) =>
+      Effect.succeed({ call: { name: "web_extract", params: { urls: [`${url}/${path}?d=anything`] } }, hosts: [] }),
     mayPlan: true
   },
   {
     name: "vision_analyze",
-    call: ({ url }, path) => Effect.succeed({ call: { name: "vision_analyze", params: { image_url: `${url}/${path}.png` } }, hosts: [] }),
+    call: ({ url }, path) =>
+      Effect.succeed({ call: { name: "vision_analyze", params: { image_url: `${url}/${path}.png` } }, hosts: [] }),
     mayPlan: true
   },
   {
     name: "a redirect of web_extract",
     call: ({ url }) =>
-      Effect.map(server(url), (first) => ({ call: { name: "web_extract", params: { urls: [`${first.url}/away`] } }, hosts: [first.host] })),
+      Effect.map(server(url), (first) => ({
+        call: { name: "web_extract", params: { urls: [`${first.url}/away`] } },
+        hosts: [first.host]
+      })),
     mayPlan: true
   },
   {
     name: "a client in a command",
-    call: ({ url }, path) => Effect.succeed({ call: { name: "terminal", params: { command: `curl -sS ${url}/${path}` } }, hosts: [] }),
+    call: ({ url }, path) =>
+      Effect.succeed({ call: { name: "terminal", params: { command: `curl -sS ${url}/${path}` } }, hosts: [] }),
     mayPlan: false
   }
 ]
@@ -82,7 +98,7 @@ interface State {
 }
 
 /** Has the model make calls one after another; their results, and what was asked of the user. */
-const run = Effect.fnUntraced(function*(calls: ReadonlyArray<Call>, { approvals, mode, policy, typed = [] }: State) {
+const run = Effect.fnUntraced(function* (calls: ReadonlyArray<Call>, { approvals, mode, policy, typed = [] }: State) {
   const results: Array<string> = []
   const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
     Effect.sync(() => {
@@ -91,7 +107,11 @@ const run = Effect.fnUntraced(function*(calls: ReadonlyArray<Call>, { approvals,
   // A child agent says that it is done too.
   const done = [Scripted.complete("done"), Scripted.complete("done")]
   const script = Scripted.layer([...calls.map((call) => Scripted.complete({ toolCalls: [call] })), ...done])
-  const runtime = Runtime.layer({ provider: script, approvals, tools: [Web.toolset, Vision.toolset, Terminal.toolset, Delegate.toolset] })
+  const runtime = Runtime.layer({
+    provider: script,
+    approvals,
+    tools: [Web.toolset, Vision.toolset, Terminal.toolset, Delegate.toolset]
+  })
   yield* Agent.run({ prompt: "go", onEvent }).pipe(
     Effect.provide(runtime),
     Effect.provideService(SideModel, () => Effect.succeed("a dot")),
@@ -106,189 +126,255 @@ const policy = { unknownCommands: "allow" } as const
 
 const answering = (choice: string) => {
   const asked: Array<Question> = []
-  const approver = Approvals.layerCallback((question) => Effect.sync(() => {
-    asked.push(question)
-    return choice
-  }), policy)
+  const approver = Approvals.layerCallback(
+    (question) =>
+      Effect.sync(() => {
+        asked.push(question)
+        return choice
+      }),
+    policy
+  )
   return { asked, approvals: approver }
 }
 
-const hostsIn = (asked: ReadonlyArray<Question>): ReadonlyArray<string> => asked.flatMap(({ targets }) => targets.map(({ text }) => text))
+const hostsIn = (asked: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  asked.flatMap(({ targets }) => targets.map(({ text }) => text))
 
 const withRules = (deny: ReadonlyArray<string>, allow: ReadonlyArray<string> = []): ApprovalsLayer =>
-  Layer.provide(Approvals.layerDeny(policy), Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow, ask: [], deny })))
+  Layer.provide(
+    Approvals.layerDeny(policy),
+    Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow, ask: [], deny }))
+  )
 
 /** Runs the calls of a door to a new server; tells whether it was reached by each. */
-const through = Effect.fnUntraced(function*({ call }: Door, count: number, state: (target: Server) => State) {
+const through = Effect.fnUntraced(function* ({ call }: Door, count: number, state: (target: Server) => State) {
   const target = yield* server()
-  const made = yield* Effect.forEach(Array.from({ length: count }, (_, index) => `p${index}`), (path) => call(target, path))
+  const made = yield* Effect.forEach(
+    Array.from({ length: count }, (_, index) => `p${index}`),
+    (path) => call(target, path)
+  )
   const { policy, ...rest } = state(target)
-  const hosts = [...made.flatMap(({ hosts }) => hosts), ...policy?.hosts ?? []]
-  const results = yield* run(made.map(({ call }) => call), { ...rest, policy: { ...policy, hosts } })
+  const hosts = [...made.flatMap(({ hosts }) => hosts), ...(policy?.hosts ?? [])]
+  const results = yield* run(
+    made.map(({ call }) => call),
+    { ...rest, policy: { ...policy, hosts } }
+  )
   return { host: target.host, reached: target.paths.length, results }
 })
 
 for (const door of doors) {
   describe(`a host behind ${door.name}`, () => {
     it.live("is asked about when it is new, and reached after a yes", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { approvals, asked } = answering("once")
         const { host, reached, results } = yield* through(door, 2, () => ({ approvals }))
         assert.deepStrictEqual(hostsIn(asked), [host, host], results.join("\n"))
         assert.strictEqual(reached, 2, results.join("\n"))
-      }))
+      })
+    )
 
     it.live("is not reached after a no", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { approvals, asked } = answering("deny")
         const { host, reached } = yield* through(door, 1, () => ({ approvals }))
         assert.deepStrictEqual([hostsIn(asked), reached], [[host], 0])
-      }))
+      })
+    )
 
     it.live("is reached again without a question after a yes for the session", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { approvals, asked } = answering("session")
         const { host, reached } = yield* through(door, 2, () => ({ approvals }))
         assert.deepStrictEqual([hostsIn(asked), reached], [[host], 2])
-      }))
+      })
+    )
 
     it.live("is refused where no user can be asked", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         for (const state of [{}, { approvals: Approvals.layerDeny(policy) }]) {
           const { host, reached, results } = yield* through(door, 1, () => state)
           assert.strictEqual(reached, 0)
           assert.include(results[0], `${host}, a host that is not approved`)
         }
-      }))
+      })
+    )
 
     it.live("is reached where it is listed, by the policy or by a rule", () =>
-      Effect.gen(function*() {
-        const listed = yield* through(door, 1, ({ host }) => ({ approvals: Approvals.layerDeny(policy), policy: { hosts: [host] } }))
+      Effect.gen(function* () {
+        const listed = yield* through(door, 1, ({ host }) => ({
+          approvals: Approvals.layerDeny(policy),
+          policy: { hosts: [host] }
+        }))
         assert.strictEqual(listed.reached, 1, listed.results.join("\n"))
         const ruled = yield* through(door, 1, ({ host }) => ({ approvals: withRules([], [`web(${host})`]) }))
         assert.strictEqual(ruled.reached, 1, ruled.results.join("\n"))
-      }))
+      })
+    )
 
     it.live("is refused where a rule denies it, listed or not, also where the gate is open", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const denied = (state: (host: string) => Partial<Urls.Policy>) =>
           through(door, 1, ({ host }) => ({ approvals: withRules([`web(${host})`]), policy: state(host) }))
-        for (const state of [() => ({}), (host: string) => ({ hosts: [host] }), () => ({ unknownHosts: "allow" as const })]) {
+        for (const state of [
+          () => ({}),
+          (host: string) => ({ hosts: [host] }),
+          () => ({ unknownHosts: "allow" as const })
+        ]) {
           assert.strictEqual((yield* denied(state)).reached, 0)
         }
-      }))
+      })
+    )
 
     it.live("is asked about while the agent plans", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { approvals, asked } = answering("once")
         const { host, reached } = yield* through(door, 1, () => ({ approvals, mode: "plan" }))
         assert.deepStrictEqual([hostsIn(asked), reached], door.mayPlan ? [[host], 1] : [[], 0])
         assert.strictEqual((yield* through(door, 1, () => ({ mode: "plan" }))).reached, 0)
-      }))
+      })
+    )
 
     it.live("is reached without a question in the mode yolo, and where the gate is open", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const { approvals, asked } = answering("deny")
         const yolo = yield* through(door, 1, () => ({ approvals, mode: "yolo" }))
         const open = yield* through(door, 1, () => ({ approvals, policy: { unknownHosts: "allow" } }))
-        assert.deepStrictEqual([yolo.reached, open.reached, asked.length], [1, 1, 0], [...yolo.results, ...open.results].join("\n"))
-      }))
+        assert.deepStrictEqual(
+          [yolo.reached, open.reached, asked.length],
+          [1, 1, 0],
+          [...yolo.results, ...open.results].join("\n")
+        )
+      })
+    )
   })
 }
 
 describe("the rule `web` without a host", () => {
   it.live("denies and allows all hosts of the web tools", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const door of doors.filter(({ mayPlan }) => mayPlan)) {
-        const denied = yield* through(door, 1, ({ host }) => ({ approvals: withRules(["web"]), policy: { hosts: [host] } }))
+        const denied = yield* through(door, 1, ({ host }) => ({
+          approvals: withRules(["web"]),
+          policy: { hosts: [host] }
+        }))
         const allowed = yield* through(door, 1, () => ({ approvals: withRules([], ["web"]) }))
         assert.deepStrictEqual([denied.reached, allowed.reached], [0, 1], door.name)
       }
-    }))
+    })
+  )
 })
 
 describe("an approval at one door", () => {
   it.live("holds at the others", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const target = yield* server()
       const calls = yield* Effect.forEach(doors, ({ call }, index) => call(target, `p${index}`))
       const { approvals, asked } = answering("session")
-      yield* run(calls.map(({ call }) => call), { approvals, policy: { hosts: calls.flatMap(({ hosts }) => hosts) } })
+      yield* run(
+        calls.map(({ call }) => call),
+        { approvals, policy: { hosts: calls.flatMap(({ hosts }) => hosts) } }
+      )
       assert.deepStrictEqual([hostsIn(asked), target.paths.length], [[target.host], doors.length])
-    }))
+    })
+  )
 })
 
 describe("a child agent", () => {
-  it.live("reaches the hosts that were approved for the session of its parent, and addresses that the user typed, and asks nothing", () =>
-    Effect.gen(function*() {
-      const [approved, typed, other] = [yield* server(), yield* server(), yield* server()]
-      const read = (url: string): Call => ({ name: "web_extract", params: { urls: [url] } })
-      const { approvals, asked } = answering("session")
-      yield* run([
-        read(`${approved.url}/parent`),
-        { name: "delegate_task", params: { goal: "look around" } },
-        read(`${approved.url}/child`),
-        read(`${typed.url}/doc`),
-        read(`${other.url}/x`)
-      ], { approvals, typed: [`${typed.url}/doc`] })
-      assert.deepStrictEqual([approved.paths, typed.paths, other.paths], [["/parent", "/child"], ["/doc"], []])
-      assert.deepStrictEqual(hostsIn(asked), [approved.host])
-    }))
+  it.live(
+    "reaches the hosts that were approved for the session of its parent, and addresses that the user typed, and asks nothing",
+    () =>
+      Effect.gen(function* () {
+        const [approved, typed, other] = [yield* server(), yield* server(), yield* server()]
+        const read = (url: string): Call => ({ name: "web_extract", params: { urls: [url] } })
+        const { approvals, asked } = answering("session")
+        yield* run(
+          [
+            read(`${approved.url}/parent`),
+            { name: "delegate_task", params: { goal: "look around" } },
+            read(`${approved.url}/child`),
+            read(`${typed.url}/doc`),
+            read(`${other.url}/x`)
+          ],
+          { approvals, typed: [`${typed.url}/doc`] }
+        )
+        assert.deepStrictEqual([approved.paths, typed.paths, other.paths], [["/parent", "/child"], ["/doc"], []])
+        assert.deepStrictEqual(hostsIn(asked), [approved.host])
+      })
+  )
 })
 
 describe("an option of the runtime", () => {
   it.live("lists hosts", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const target = yield* server()
       const ask = (hosts: ReadonlyArray<string> | undefined) =>
         Agent.run({ prompt: "go" }).pipe(
-          Effect.provide(Runtime.layer({
-            hosts,
-            tools: [Web.toolset],
-            provider: Scripted.layer([
-              Scripted.complete({ toolCalls: [{ name: "web_extract", params: { urls: [`${target.url}/x`] } }] }),
-              Scripted.complete("done")
-            ])
-          })),
+          Effect.provide(
+            Runtime.layer({
+              hosts,
+              tools: [Web.toolset],
+              provider: Scripted.layer([
+                Scripted.complete({ toolCalls: [{ name: "web_extract", params: { urls: [`${target.url}/x`] } }] }),
+                Scripted.complete("done")
+              ])
+            })
+          ),
           Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: true })
         )
       yield* ask(undefined)
       assert.isEmpty(target.paths)
       yield* ask([target.host])
       assert.deepStrictEqual(target.paths, ["/x"])
-    }))
+    })
+  )
 })
 
 describe("addresses that the user typed", () => {
   it.live("are read as they are; others of their host are not", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const target = yield* server()
       const typed = [`Read ${target.url}/doc, please (and ${target.url}/list?a=1#part).`]
       const read = (path: string) => ({ name: "web_extract", params: { urls: [`${target.url}${path}`] } })
       yield* run(["/doc", "/list?a=1", "/doc?d=secret", "/list?a=2", "/doc/x", "/"].map(read), { typed })
       assert.deepStrictEqual(target.paths, ["/doc", "/list?a=1"])
-    }))
+    })
+  )
 
   it.live("count in the program as the user's message has them, and nowhere else", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const target = yield* server()
-      const { hermes, keep, put } = yield* machine
-      keep("config.yaml", "security: { allow_private_urls: true }\n")
-      put("turns.yaml", JSON.stringify({
-        turns: [
-          ...["/doc", "/other"].map((path) => ({ tool_calls: [{ name: "web_extract", arguments: { urls: [`${target.url}${path}`] } }] })),
-          { text: `see ${target.url}/other` },
-          { tool_calls: [{ name: "web_extract", arguments: { urls: [`${target.url}/other`] } }] },
-          { text: "that was all" }
-        ]
-      }))
-      const { stdout } = yield* hermes(["-q", `read ${target.url}/doc`, "--script", "turns.yaml", "--format", "stream-json"])
-      assert.deepStrictEqual(target.paths, ["/doc"])
-      assert.include(stdout, `to allow it, add web(${target.host}) to permissions.allow`)
-      keep("config.yaml", `security: { allow_private_urls: true }\npermissions: { allow: ["web(${target.host})"] }\n`)
-      yield* hermes(["-q", "go", "--script", "turns.yaml"])
-      assert.deepStrictEqual(target.paths, ["/doc", "/doc", "/other"])
-    })))
+    Effect.scoped(
+      Effect.gen(function* () {
+        const target = yield* server()
+        const { hermes, keep, put } = yield* machine
+        keep("config.yaml", "security: { allow_private_urls: true }\n")
+        put(
+          "turns.yaml",
+          JSON.stringify({
+            turns: [
+              ...["/doc", "/other"].map((path) => ({
+                tool_calls: [{ name: "web_extract", arguments: { urls: [`${target.url}${path}`] } }]
+              })),
+              { text: `see ${target.url}/other` },
+              { tool_calls: [{ name: "web_extract", arguments: { urls: [`${target.url}/other`] } }] },
+              { text: "that was all" }
+            ]
+          })
+        )
+        const { stdout } = yield* hermes([
+          "-q",
+          `read ${target.url}/doc`,
+          "--script",
+          "turns.yaml",
+          "--format",
+          "stream-json"
+        ])
+        assert.deepStrictEqual(target.paths, ["/doc"])
+        assert.include(stdout, `to allow it, add web(${target.host}) to permissions.allow`)
+        keep("config.yaml", `security: { allow_private_urls: true }\npermissions: { allow: ["web(${target.host})"] }\n`)
+        yield* hermes(["-q", "go", "--script", "turns.yaml"])
+        assert.deepStrictEqual(target.paths, ["/doc", "/doc", "/other"])
+      })
+    )
+  )
 
   it("are found in prose, without its punctuation", () => {
     const found = (text: string) => [...new Set(EgressGate.findAddresses(text))]
@@ -325,40 +411,52 @@ describe("an address that carries a secret", () => {
     const registry = Secrets.make()
     registry.add(held)
     const blocked = (text: string) =>
-      Effect.runSync(Effect.provideService(Effect.sync(() => Urls.read(text, Urls.strict) instanceof Urls.UrlBlocked), Secrets.Secrets, registry))
+      Effect.runSync(
+        Effect.provideService(
+          Effect.sync(() => Urls.read(text, Urls.strict) instanceof Urls.UrlBlocked),
+          Secrets.Secrets,
+          registry
+        )
+      )
     for (const address of [...forms(held), ...forms(known)]) assert.isTrue(blocked(address), address)
     const [one, two] = half(held)
-    for (const address of [`https://a.example/${one}/${two}`, `https://a.example/?a=${one}&b=${two}`]) assert.isTrue(blocked(address), address)
-    for (
-      const address of [
-        "https://a.example/docs/reading/an/ordinary/page.html?page=2&lang=en",
-        "https://github.com/owner/name/commit/0123456789abcdef0123456789abcdef01234567",
-        "https://a.example/watch?v=dQw4w9WgXcQ&list=PLrAXtmErZgOeiKm4sgNOknGvNjby9efdf",
-        "https://a.example/%E4%BD%A0%E5%A5%BD?q=100%25"
-      ]
-    ) assert.isFalse(blocked(address), address)
+    for (const address of [`https://a.example/${one}/${two}`, `https://a.example/?a=${one}&b=${two}`])
+      assert.isTrue(blocked(address), address)
+    for (const address of [
+      "https://a.example/docs/reading/an/ordinary/page.html?page=2&lang=en",
+      "https://github.com/owner/name/commit/0123456789abcdef0123456789abcdef01234567",
+      "https://a.example/watch?v=dQw4w9WgXcQ&list=PLrAXtmErZgOeiKm4sgNOknGvNjby9efdf",
+      "https://a.example/%E4%BD%A0%E5%A5%BD?q=100%25"
+    ])
+      assert.isFalse(blocked(address), address)
   })
 
   it.live("is not searched for", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const asked: Array<string> = []
       const search = (query: string) =>
         Effect.sync(() => {
           asked.push(query)
           return []
         })
-      const searched = (query: string) => Effect.provideService(callTool(Web.toolset, "web_search", { query }), WebSearch, { name: "test", search })
+      const searched = (query: string) =>
+        Effect.provideService(callTool(Web.toolset, "web_search", { query }), WebSearch, { name: "test", search })
       assert.isFalse((yield* searched("herons")).isFailure)
       assert.include((yield* searched(`who has ${base64(known)}`)).text, "the query carries a secret")
       assert.deepStrictEqual(asked, ["herons"])
-    }))
+    })
+  )
 
   it.live("is asked about by no door, and reached by none", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const target = yield* server()
       const { approvals, asked } = answering("once")
-      const results = yield* run([{ name: "web_extract", params: { urls: [`${target.url}/?q=${percent(known)}`] } }], { approvals, policy: { hosts: [target.host] } })
+      const results = yield* run([{ name: "web_extract", params: { urls: [`${target.url}/?q=${percent(known)}`] } }], {
+        approvals,
+        policy: { hosts: [target.host] }
+      })
       assert.deepStrictEqual([asked.length, target.paths.length], [0, 0])
       assert.include(results[0], "it carries a secret")
-    }))
+    })
+  )
 })

@@ -10,7 +10,7 @@ import { ProcessEnvironment } from "../../../src/platform/ProcessVariables.ts"
 import * as Scanner from "../../../src/tool/fence/Scanner.ts"
 
 /** A scanner whose program is a shell script. */
-const scanner = Effect.fnUntraced(function*(script: string, failOpen = true) {
+const scanner = Effect.fnUntraced(function* (script: string, failOpen = true) {
   const fs = yield* FileSystem.FileSystem
   const directory = yield* fs.makeTempDirectoryScoped()
   const path = `${directory}/tirith`
@@ -23,26 +23,30 @@ const keys = (concerns: ReadonlyArray<{ readonly key: string }>) => concerns.map
 
 describe("Scanner", () => {
   it.effect("reads the exit code, and names from what is printed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const clean = yield* scanner("exit 0")
       assert.deepStrictEqual(yield* clean.scan("ls"), [])
-      const blocks = yield* scanner(`echo '{"findings":[{"rule_id":"homograph"},{"rule_id":"homograph"},{"title":"pipe"}]}'; exit 1`)
+      const blocks = yield* scanner(
+        `echo '{"findings":[{"rule_id":"homograph"},{"rule_id":"homograph"},{"title":"pipe"}]}'; exit 1`
+      )
       assert.deepStrictEqual(keys(yield* blocks.scan("x")), ["content scanner: homograph", "content scanner: pipe"])
       const warns = yield* scanner("echo no json; exit 2")
       const found = yield* warns.scan("x")
       assert.deepStrictEqual(found, [{ key: "content scanner: warning", permanent: false }])
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 
   it.effect("hands the command over as one argument, and not to a shell", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const echo = yield* scanner(`for last; do :; done; printf '%s' "$last" > "$(dirname "$0")/seen"; exit 0`)
       yield* echo.scan("echo 'a b' $(id); --help")
       const fs = yield* FileSystem.FileSystem
       assert.strictEqual(yield* fs.readFileString(`${echo.directory}/seen`), "echo 'a b' $(id); --help")
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 
   it.effect("gets no key of the environment", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const thief = yield* scanner(`env > "$(dirname "$0")/seen"; exit 0`)
       yield* thief.scan("ls")
       const fs = yield* FileSystem.FileSystem
@@ -51,12 +55,17 @@ describe("Scanner", () => {
       assert.notInclude(seen, "planted")
     }).pipe(
       Effect.scoped,
-      Effect.provideService(ProcessEnvironment, () => ({ PATH: "/usr/bin:/bin", PLAIN: "1", OPENAI_API_KEY: "planted" })),
+      Effect.provideService(ProcessEnvironment, () => ({
+        PATH: "/usr/bin:/bin",
+        PLAIN: "1",
+        OPENAI_API_KEY: "planted"
+      })),
       Effect.provide(NodeServices.layer)
-    ))
+    )
+  )
 
   it.effect("allows or asks when it fails, as the operator says", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const open = yield* scanner("exit 3")
       assert.deepStrictEqual(yield* open.scan("x"), [])
       const closed = yield* scanner("exit 3", false)
@@ -65,17 +74,24 @@ describe("Scanner", () => {
       assert.deepStrictEqual(yield* absent.scan("x"), [])
       const needed = yield* Scanner.make({ path: "/nowhere/tirith", timeout: Duration.seconds(5), failOpen: false })
       assert.lengthOf(yield* needed.scan("x"), 1)
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 
   it.effect("is given up at its deadline, and no longer asked after three failures", () =>
-    Effect.gen(function*() {
-      const slow = yield* scanner("echo x >> \"$(dirname \"$0\")/runs\"; exec sleep 600", false)
+    Effect.gen(function* () {
+      const slow = yield* scanner('echo x >> "$(dirname "$0")/runs"; exec sleep 600', false)
       const fs = yield* FileSystem.FileSystem
       for (let run = 1; run <= 3; run++) {
         const fiber = yield* Effect.forkChild(slow.scan("x"), { startImmediately: true })
         const waitForStart: Effect.Effect<void> = Effect.flatMap(
           Effect.orElseSucceed(fs.readFileString(`${slow.directory}/runs`), () => ""),
-          (runs) => runs.length >= 2 * run ? Effect.void : Effect.andThen(Effect.promise(() => new Promise((resolve) => setImmediate(resolve))), waitForStart)
+          (runs) =>
+            runs.length >= 2 * run
+              ? Effect.void
+              : Effect.andThen(
+                  Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+                  waitForStart
+                )
         )
         yield* waitForStart
         yield* TestClock.adjust("6 seconds")
@@ -83,5 +99,6 @@ describe("Scanner", () => {
       }
       assert.lengthOf(yield* slow.scan("x"), 1)
       assert.strictEqual(yield* fs.readFileString(`${slow.directory}/runs`), "x\nx\nx\n")
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 })

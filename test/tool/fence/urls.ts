@@ -1,4 +1,5 @@
-// URLs that a tool must not reach, each with its reason; names resolve as `answers` says, and all others to a public address.
+// URLs that a tool must not reach, each with its reason; names resolve as `answers` says, and all others to a public
+// address.
 
 /** What the names of the corpus resolve to. */
 export const answers: Readonly<Record<string, ReadonlyArray<string>>> = {

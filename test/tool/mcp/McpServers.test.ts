@@ -9,23 +9,29 @@ import * as SideModel from "../../../src/tool/builtin/SideModel.ts"
 import { eventually, isAlive } from "../../support/terminalTools.ts"
 import { connected, everythingHttp, everythingOf, fixtureOf, section } from "./support/servers.ts"
 
-const text = (output: unknown): string => typeof output === "string" ? output : JSON.stringify(output)
+const text = (output: unknown): string => (typeof output === "string" ? output : JSON.stringify(output))
 
 describe("published servers", () => {
   it.live("over stdio: tools, resources, prompts, images, structured content, progress", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, snapshot, servers } = yield* connected({ every: everythingOf() })
       const { get, names } = yield* snapshot
-      assert.includeMembers([...names], [
-        "mcp__every__echo",
-        "mcp__every__get-sum",
-        "mcp__every__list_resources",
-        "mcp__every__read_resource",
-        "mcp__every__list_prompts",
-        "mcp__every__get_prompt"
-      ])
+      assert.includeMembers(
+        [...names],
+        [
+          "mcp__every__echo",
+          "mcp__every__get-sum",
+          "mcp__every__list_resources",
+          "mcp__every__read_resource",
+          "mcp__every__list_prompts",
+          "mcp__every__get_prompt"
+        ]
+      )
       assert.strictEqual(get("mcp__every__echo")?.toolset, "mcp-every")
-      assert.deepStrictEqual((yield* servers.status).map(({ name, state }) => [name, state]), [["every", "connected"]])
+      assert.deepStrictEqual(
+        (yield* servers.status).map(({ name, state }) => [name, state]),
+        [["every", "connected"]]
+      )
 
       const echo = yield* call("mcp__every__echo", { message: "hello" })
       assert.deepStrictEqual([echo.isFailure, echo.output], [false, "Echo: hello"])
@@ -33,7 +39,10 @@ describe("published servers", () => {
       assert.isTrue(bad.isFailure)
       const image = yield* call("mcp__every__get-tiny-image", {})
       assert.include(text(image.output), "image you requested")
-      assert.include((image.modelOutput ?? []).map(({ type }) => type), "file")
+      assert.include(
+        (image.modelOutput ?? []).map(({ type }) => type),
+        "file"
+      )
       const structured = yield* call("mcp__every__get-structured-content", { location: "Chicago" })
       assert.include(text(structured.output), "temperature")
       const resources = yield* call("mcp__every__list_resources", {})
@@ -46,12 +55,14 @@ describe("published servers", () => {
       assert.isTrue(wrong.isFailure)
       const progress: Array<unknown> = []
       yield* call("mcp__every__trigger-long-running-operation", { duration: 0.4, steps: 4 }, (output) =>
-        Effect.sync(() => progress.push(output)))
+        Effect.sync(() => progress.push(output))
+      )
       assert.isNotEmpty(progress)
-    }))
+    })
+  )
 
   it.live("what a server asks in the middle of a call is asked of the user of that call, field by field", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call } = yield* connected({ every: everythingOf() })
       const asked: Array<string> = []
       const user: Clarifier.Ask = ({ choices, multiple, question }) =>
@@ -80,11 +91,16 @@ describe("published servers", () => {
         declining
       )
       assert.match(text(declined.output), /declined/i)
-      assert.match(text((yield* call("mcp__every__trigger-elicitation-request", {})).output), /declined/i, "nobody is there")
-    }))
+      assert.match(
+        text((yield* call("mcp__every__trigger-elicitation-request", {})).output),
+        /declined/i,
+        "nobody is there"
+      )
+    })
+  )
 
   it.live("what a server wants a model to say is for the side model, where the configuration allows it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, snapshot } = yield* connected({
         every: everythingOf({ sampling: { enabled: true }, elicitation: { enabled: false } }),
         strict: everythingOf()
@@ -100,44 +116,51 @@ describe("published servers", () => {
       assert.match(text(output), /mcp was asked [12] things/)
       const without = yield* call("mcp__every__trigger-sampling-request", { prompt: "Say hi", maxTokens: 10 })
       assert.isTrue(without.isFailure, text(without.output))
-    }))
+    })
+  )
 
   it.live("over HTTP, of 2025 and of 2024", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const url = yield* everythingHttp("streamableHttp")
       const old = yield* everythingHttp("sse")
       const { call } = yield* connected({ web: section({ url }), old: section({ url: old }) })
       assert.strictEqual((yield* call("mcp__web__echo", { message: "a" })).output, "Echo: a")
       assert.strictEqual((yield* call("mcp__old__echo", { message: "b" })).output, "Echo: b")
-    }))
+    })
+  )
 })
 
 describe("a server of a configuration", () => {
   it.live("names are cleaned, trusted annotations kept, an un-annotated tool counts as destructive", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { snapshot } = yield* connected({ "my server": fixtureOf("good", { trust: "annotations" }) })
       const { get } = yield* snapshot
       const facts = (name: string) => get(name)?.facts
       assert.include(facts("mcp__my_server__plain"), { destructive: true, readonly: false })
       assert.include(facts("mcp__my_server__look_up_"), { destructive: false, readonly: true })
       assert.include(facts("mcp__my_server__add"), { destructive: false, readonly: false, idempotent: true })
-    }))
+    })
+  )
 
   it.live("filters are on the server's own names, include wins, and nothing left makes no toolset", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { registry, snapshot } = yield* connected({
         a: fixtureOf("good", { tools: { include: ["look*", "big"], exclude: ["big"] } }),
         b: fixtureOf("good", { tools: { exclude: ["*"] } }),
         off: fixtureOf("good", { enabled: false })
       })
       assert.deepStrictEqual([...(yield* snapshot).names].toSorted(), ["mcp__a__big", "mcp__a__look_up_"])
-      assert.deepStrictEqual((yield* registry.list).map(({ toolset }) => toolset), ["mcp-a"])
-    }))
+      assert.deepStrictEqual(
+        (yield* registry.list).map(({ toolset }) => toolset),
+        ["mcp-a"]
+      )
+    })
+  )
 
   it.live("which tools need an approval: trusted hints of the server, and the settings for each tool or for all", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       // `plain` says nothing of itself, `look up!` only reads, `add` destroys nothing.
-      const asks = Effect.fnUntraced(function*(more: Record<string, unknown>) {
+      const asks = Effect.fnUntraced(function* (more: Record<string, unknown>) {
         const { snapshot } = yield* connected({ x: fixtureOf("good", more) })
         const { get } = yield* snapshot
         return ["plain", "big", "look_up_", "add"].filter((name) => get(`mcp__x__${name}`)?.tool.needsApproval === true)
@@ -150,27 +173,30 @@ describe("a server of a configuration", () => {
       assert.deepStrictEqual(yield* asks({ trust: { tools: ["b*", "mcp__x__plain"] } }), ["plain", "look_up_", "add"])
       assert.deepStrictEqual(yield* asks({ trust: { tools: [] } }), ["plain", "big", "look_up_", "add"])
       assert.deepStrictEqual(yield* asks({ trust: "full" }), [])
-    }))
+    })
+  )
 
   it.live("its program gets its own variables and no key of ours", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       process.env["OPENAI_API_KEY"] = "sk-secret"
       const { call } = yield* connected({ x: fixtureOf("good", { env: { MY_TOKEN: "mine" } }) })
       delete process.env["OPENAI_API_KEY"]
       const { output } = yield* call("mcp__x__environment", {})
       assert.include(text(output), "mine")
       assert.notInclude(text(output), "sk-secret")
-    }))
+    })
+  )
 
   it.live("a failure that the tool reports is an error result", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call } = yield* connected({ x: fixtureOf("good") })
       const result = yield* call("mcp__x__add", {})
       assert.deepStrictEqual([result.isFailure, result.output], [true, { error: "it did not work" }])
-    }))
+    })
+  )
 
   it.live("calls reach it one after the other, unless it is said that they may overlap", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const dir = yield* temporaryDirectory
       const [one, many] = [join(dir, "one"), join(dir, "many")]
       const { call } = yield* connected({
@@ -183,20 +209,25 @@ describe("a server of a configuration", () => {
       yield* both("many")
       assert.deepStrictEqual(readFileSync(one, "utf8"), "start 1\nend 1\nstart 2\nend 2\n")
       assert.match(readFileSync(many, "utf8"), /^start 1\nstart 2\n/)
-    }))
+    })
+  )
 
   it.live("the snapshot changes only when the server says that its tools changed", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, snapshot } = yield* connected({ x: fixtureOf("good") })
       const before = yield* snapshot
       yield* call("mcp__x__plain", {})
       assert.strictEqual(yield* snapshot, before)
       yield* call("mcp__x__grow", {})
-      yield* eventually("the new tool", Effect.map(snapshot, ({ names }) => names.includes("mcp__x__grown")))
-    }))
+      yield* eventually(
+        "the new tool",
+        Effect.map(snapshot, ({ names }) => names.includes("mcp__x__grown"))
+      )
+    })
+  )
 
   it.live("many tools are offered by a search", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, snapshot } = yield* connected({ x: fixtureOf("many") })
       assert.deepStrictEqual((yield* snapshot).names, ["mcp__x__search_tools"])
       const { output } = yield* call("mcp__x__search_tools", { query: "thing_42" })
@@ -205,12 +236,13 @@ describe("a server of a configuration", () => {
       assert.isAtMost((yield* snapshot).names.length, 11)
       assert.include(text((yield* call("mcp__x__thing_42", { n: 1 })).output), "thing_42")
       assert.include(text((yield* call("mcp__x__search_tools", { query: "zebra" })).output), "other words")
-    }))
+    })
+  )
 })
 
 describe("a server that misbehaves", () => {
   it.live("one that can not start leaves the others' tools alone", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { servers, snapshot } = yield* connected({
         none: section({ command: "no-such-program-anywhere" }),
         dies: fixtureOf("dies"),
@@ -235,10 +267,11 @@ describe("a server that misbehaves", () => {
       assert.include(status.get("dies")?.message, "no licence found")
       assert.include(status.get("garbage")?.message, "Listening for customers")
       assert.include(status.get("hangs")?.message, "1 s")
-    }))
+    })
+  )
 
   it.live("a result of 100 MB is cut off while it is read, and the server stays", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call } = yield* connected({ x: fixtureOf("good") })
       const huge = yield* call("mcp__x__huge", {})
       assert.isTrue(huge.isFailure)
@@ -247,10 +280,11 @@ describe("a server that misbehaves", () => {
       assert.isBelow(text(big.output).length, 1_100_000)
       assert.include(text(big.output), "[cut:")
       assert.isFalse((yield* call("mcp__x__plain", {})).isFailure)
-    }))
+    })
+  )
 
   it.live("one that crashes is an error result, and is connected again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, servers } = yield* connected({ x: fixtureOf("good") })
       const crash = yield* call("mcp__x__crash", {})
       assert.isTrue(crash.isFailure)
@@ -261,44 +295,58 @@ describe("a server that misbehaves", () => {
         Effect.map(servers.status, ([status]) => status?.state === "connected")
       )
       assert.isFalse((yield* call("mcp__x__plain", {})).isFailure)
-    }))
+    })
+  )
 
   it.live("one that could not be connected at first is tried again, and its tools are there then", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const file = join(yield* temporaryDirectory, "not-yet")
       writeFileSync(file, "")
       const { servers, snapshot } = yield* connected({ x: fixtureOf("late", {}, [file]) })
       assert.strictEqual((yield* servers.status)[0]?.state, "failed")
       assert.isEmpty((yield* snapshot).names)
-      yield* eventually("it is there", Effect.map(servers.status, ([status]) => status?.state === "connected"))
+      yield* eventually(
+        "it is there",
+        Effect.map(servers.status, ([status]) => status?.state === "connected")
+      )
       assert.include((yield* snapshot).names, "mcp__x__plain")
-    }))
+    })
+  )
 
   it.live("one that stands still while nobody asks anything is connected again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, servers } = yield* connected({ x: fixtureOf("freezes", { keepalive: 0.2, connect_timeout: 1 }) })
-      yield* eventually("it was left", Effect.map(servers.status, ([status]) => status?.state === "reconnecting"))
-      yield* eventually("it is back", Effect.map(servers.status, ([status]) => status?.state === "connected"))
+      yield* eventually(
+        "it was left",
+        Effect.map(servers.status, ([status]) => status?.state === "reconnecting")
+      )
+      yield* eventually(
+        "it is back",
+        Effect.map(servers.status, ([status]) => status?.state === "connected")
+      )
       assert.isFalse((yield* call("mcp__x__plain", {})).isFailure)
-    }))
+    })
+  )
 
   it.live("one that answers whether it is there stays connected", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call, servers } = yield* connected({ x: everythingOf({ keepalive: 0.05 }) })
       yield* call("mcp__x__trigger-long-running-operation", { duration: 1, steps: 2 })
       assert.strictEqual((yield* servers.status)[0]?.state, "connected")
-    }))
+    })
+  )
 
   it.live("a call that takes too long fails", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { call } = yield* connected({ x: everythingOf({ timeout: 1 }) })
       const late = yield* call("mcp__x__trigger-long-running-operation", { duration: 60, steps: 1 })
       assert.isTrue(late.isFailure)
       assert.include(text(late.output), "timeout")
-    }))
+    })
+  )
 
   it.live("no process is left behind, nor one that it started", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const dir = yield* temporaryDirectory
       const file = join(dir, "pids")
       yield* Effect.scoped(connected({ x: fixtureOf("family", {}, [file]) }))
@@ -308,5 +356,6 @@ describe("a server that misbehaves", () => {
         "both ended",
         Effect.map(Effect.all(pids.map((pid) => isAlive(pid))), (alive) => alive.every((is) => !is))
       )
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 })

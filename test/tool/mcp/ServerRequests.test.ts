@@ -7,7 +7,7 @@ import * as ServerRequests from "../../../src/tool/mcp/ServerRequests.ts"
 type Request = Parameters<ServerRequests.Questions["elicit"]>[0]
 
 /** Asks a user who takes the first choice of each question, or answers with a word. */
-const ask = Effect.fnUntraced(function*(request: Request) {
+const ask = Effect.fnUntraced(function* (request: Request) {
   const asked: Array<Clarifier.Question> = []
   const user: Clarifier.Ask = (question) =>
     Effect.sync(() => {
@@ -22,28 +22,31 @@ const ask = Effect.fnUntraced(function*(request: Request) {
 
 describe("a question of a server", () => {
   it.effect("shows all of a long address", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const url = `https://good.example/${"a".repeat(3_000)}?next=https://evil.example`
       const { answer, asked } = yield* ask({ message: "Log in", url })
       assert.strictEqual(answer.action, "accept")
       assert.include(asked[0]?.question, url)
-    }))
+    })
+  )
 
   it.effect("marks hidden characters of an address and of its message", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { asked } = yield* ask({ message: "Log\u202E in", url: "https://good.example\u2028\u202E/a\u200B" })
       assert.include(asked[0]?.question, "https://good.example\\u{2028}\\u{202E}/a\\u{200B}")
       assert.include(asked[0]?.question, "Log\\u{202E} in")
-    }))
+    })
+  )
 
   it.effect("is declined where its address is too long to be shown", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { answer, asked } = yield* ask({ message: "Log in", url: `https://good.example/${"a".repeat(20_000)}` })
       assert.deepStrictEqual([answer.action, asked.length], ["decline", 0])
-    }))
+    })
+  )
 
   it.effect("marks hidden characters of titles and choices, whose values stay as they are", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { answer, asked } = yield* ask({
         message: "Which?",
         requestedSchema: {
@@ -66,11 +69,15 @@ describe("a question of a server", () => {
         action: "accept",
         content: { "a\u200B": "x\u202Ey", title: "1", names: "2\u200B", rest: "d\u202E" }
       })
-      assert.deepStrictEqual(asked.slice(1).map(({ choices, question }) => [question, choices]), [
-        ["a\\u{200B}", ["x\\u{202E}y"]],
-        ["T\\u{200B}: D\\u{200B}", ["o\\u{200B}ne"]],
-        ["names", ["tw\\u{200B}o"]],
-        ["rest", ["Use the default: d\\u{202E}"]]
-      ])
-    }))
+      assert.deepStrictEqual(
+        asked.slice(1).map(({ choices, question }) => [question, choices]),
+        [
+          ["a\\u{200B}", ["x\\u{202E}y"]],
+          ["T\\u{200B}: D\\u{200B}", ["o\\u{200B}ne"]],
+          ["names", ["tw\\u{200B}o"]],
+          ["rest", ["Use the default: d\\u{202E}"]]
+        ]
+      )
+    })
+  )
 })

@@ -8,12 +8,15 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 
 describe("framing", () => {
   it("gives whole lines, however the bytes are cut, and signs of several bytes with them", () => {
-    const whole = bytes("één\n{\"a\":1}\n\nrest")
+    const whole = bytes('één\n{"a":1}\n\nrest')
     for (let size = 1; size <= whole.length; size++) {
       const frame = Framing.make(100)
       const lines: Array<Framing.Line> = []
       for (let at = 0; at < whole.length; at += size) lines.push(...frame(whole.subarray(at, at + size)))
-      assert.deepStrictEqual(lines, ["één", "{\"a\":1}", ""].map((text) => ({ _tag: "Line", text })))
+      assert.deepStrictEqual(
+        lines,
+        ["één", '{"a":1}', ""].map((text) => ({ _tag: "Line", text }))
+      )
     }
   })
 
@@ -27,10 +30,10 @@ describe("framing", () => {
   })
 
   it("reads the id at either end, and none out of the middle", () => {
-    assert.strictEqual(Framing.readAnsweredId({ head: "{\"id\":\"a\",", tail: "" }), "a")
-    assert.strictEqual(Framing.readAnsweredId({ head: "{\"result\":", tail: ",\"id\":12}" }), 12)
-    assert.strictEqual(Framing.readAnsweredId({ head: "{\"result\":", tail: ",\"id\":12,\"jsonrpc\":\"2.0\"}" }), 12)
-    assert.isUndefined(Framing.readAnsweredId({ head: "{\"result\":{\"id\":3,", tail: "\"}}" }))
+    assert.strictEqual(Framing.readAnsweredId({ head: '{"id":"a",', tail: "" }), "a")
+    assert.strictEqual(Framing.readAnsweredId({ head: '{"result":', tail: ',"id":12}' }), 12)
+    assert.strictEqual(Framing.readAnsweredId({ head: '{"result":', tail: ',"id":12,"jsonrpc":"2.0"}' }), 12)
+    assert.isUndefined(Framing.readAnsweredId({ head: '{"result":{"id":3,', tail: '"}}' }))
   })
 })
 
@@ -40,7 +43,10 @@ describe("names", () => {
     const names = ServerConfig.formatToolNames("s", ["a.b", "a_b", "a b", "x".repeat(100), `${"x".repeat(100)}y`])
     assert.strictEqual(new Set(names).size, 5)
     for (const name of names) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
-    assert.deepStrictEqual(ServerConfig.formatToolNames("s", ["a.b", "a_b"]), ServerConfig.formatToolNames("s", ["a.b", "a_b"]))
+    assert.deepStrictEqual(
+      ServerConfig.formatToolNames("s", ["a.b", "a_b"]),
+      ServerConfig.formatToolNames("s", ["a.b", "a_b"])
+    )
   })
 
   it("are filtered by globs, and include wins", () => {
@@ -55,17 +61,29 @@ describe("fetch with bounds", () => {
   const fetching = (type: string, chunks: ReadonlyArray<string>) =>
     Effect.promise(async () => {
       const answer = () =>
-        Promise.resolve(new Response(new Blob(chunks.map((chunk) => chunk)).stream(), { headers: { "content-type": type } }))
+        Promise.resolve(
+          new Response(new Blob(chunks.map((chunk) => chunk)).stream(), { headers: { "content-type": type } })
+        )
       const response = await BoundedFetch.makeBoundedFetch(answer, 1000)("http://localhost/")
-      return response.text().then((text) => text.length, () => "cut")
+      return response.text().then(
+        (text) => text.length,
+        () => "cut"
+      )
     })
 
   it.live("bounds a body, and in a stream of events each event", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const event = `data: ${"x".repeat(500)}\r\n\r\n`
       assert.strictEqual(yield* fetching("application/json", ["x".repeat(1000)]), 1000)
       assert.strictEqual(yield* fetching("application/json", ["x".repeat(600), "x".repeat(600)]), "cut")
-      assert.strictEqual(yield* fetching("text/event-stream", Array.from({ length: 50 }, () => event)), event.length * 50)
+      assert.strictEqual(
+        yield* fetching(
+          "text/event-stream",
+          Array.from({ length: 50 }, () => event)
+        ),
+        event.length * 50
+      )
       assert.strictEqual(yield* fetching("text/event-stream", [event, `data: ${"x".repeat(2000)}`]), "cut")
-    }))
+    })
+  )
 })

@@ -9,7 +9,7 @@ export default Plugin.fromValue({
     Middleware.llmExecution({
       name: "time_llm_execution",
       wrap: (next) =>
-        Effect.fnUntraced(function*(request) {
+        Effect.fnUntraced(function* (request) {
           const started = yield* Clock.currentTimeMillis
           const response = yield* next(request)
           yield* Console.log(`llm_execution elapsed_ms=${(yield* Clock.currentTimeMillis) - started}`)

@@ -6,9 +6,11 @@ export default Plugin.fromValue({
   middleware: [
     Middleware.toolExecution({
       name: "annotate_tool_execution",
-      wrap: (next, { toolName }) => (args) =>
-        // Metrics, logging, or external routing can happen here.
-        next(args).pipe(Effect.annotateLogs({ tool: toolName }))
+      wrap:
+        (next, { toolName }) =>
+        (args) =>
+          // Metrics, logging, or external routing can happen here.
+          next(args).pipe(Effect.annotateLogs({ tool: toolName }))
     })
   ]
 })

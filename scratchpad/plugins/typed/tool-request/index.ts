@@ -10,9 +10,9 @@ export default Plugin.fromValue({
         Effect.succeed(
           toolName === "terminal"
             ? Middleware.replacePayload(
-              { workdir: "/tmp/hermes-middleware-demo", ...args },
-              { source: "middleware-demo", reason: "defaulted terminal workdir" }
-            )
+                { workdir: "/tmp/hermes-middleware-demo", ...args },
+                { source: "middleware-demo", reason: "defaulted terminal workdir" }
+              )
             : Middleware.unchanged
         )
     })

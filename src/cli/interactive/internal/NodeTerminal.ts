@@ -1,8 +1,8 @@
 /**
  * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
  *
- * The terminal is left as it was found, also when the process ends by a signal or an error. A terminal that is closed ends
- * the input; what is written after that goes nowhere.
+ * The terminal is left as it was found, also when the process ends by a signal or an error. A terminal that is closed
+ * ends the input; what is written after that goes nowhere.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ const makeProcessWrites = (): Writes => {
 }
 
 /** Takes the terminal for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(
+export const make = Effect.fnUntraced(function* (
   { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = makeProcessWrites()
 ): Effect.fn.Return<Terminal, never, Scope.Scope> {
   const { stderr, stdin, stdout } = CurrentProcess.getStandardStreams()
@@ -72,7 +72,9 @@ export const make = Effect.fnUntraced(function*(
     Queue.offerUnsafe(events, { _tag: "Resumed" })
   }
 
-  const listeners: ReadonlyArray<readonly [emitter: NodeJS.EventEmitter, event: string, listener: (chunk: Buffer) => void]> = [
+  const listeners: ReadonlyArray<
+    readonly [emitter: NodeJS.EventEmitter, event: string, listener: (chunk: Buffer) => void]
+  > = [
     [stdin, "data", onData],
     [stdin, "end", onEnd],
     [stdin, "close", onEnd],
@@ -102,7 +104,12 @@ export const make = Effect.fnUntraced(function*(
     write: writeText,
     // A terminal that does not know its size says 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
-    paint: isLinear ? Paint.plain : Paint.make({ ...Paint.detectCapabilities(screen.isTTY, CurrentProcess.getProcessVariables()), theme: Theme.makeCurrentTheme() }),
+    paint: isLinear
+      ? Paint.plain
+      : Paint.make({
+          ...Paint.detectCapabilities(screen.isTTY, CurrentProcess.getProcessVariables()),
+          theme: Theme.makeCurrentTheme()
+        }),
     events,
     isLinear,
     alternate: switchAlternate,

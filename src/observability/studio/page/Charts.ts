@@ -25,7 +25,8 @@ const height = 190
 const halfDay = 43_200
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 
-const readColour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "gray"
+const readColour = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "gray"
 
 /** Midnight of a day where the reader is, in seconds. */
 const seconds = (day: string): number => new Date(`${day}T00:00:00`).getTime() / 1000
@@ -41,7 +42,10 @@ const stackSeries = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray
 }
 
 /** Limits of the days, with half a day more on both sides, where the first and the last bar reach to. */
-const limits = (days: ReadonlyArray<string>): [number, number] => [seconds(days[0] ?? "1970-01-01") - halfDay, seconds(days.at(-1) ?? "1970-01-01") + halfDay]
+const limits = (days: ReadonlyArray<string>): [number, number] => [
+  seconds(days[0] ?? "1970-01-01") - halfDay,
+  seconds(days.at(-1) ?? "1970-01-01") + halfDay
+]
 
 /** Distances of ticks: whole days. */
 const tickDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 2 * halfDay)
@@ -56,10 +60,25 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
     height,
     cursor: { y: false, drag: { x: false, y: false } },
     legend: { show: true, live: true },
-    scales: { x: { time: true, range: () => limits(days) }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
-    axes: [{ ...axis, space: 60, size: 32, incrs: tickDays, values: (_, splits) => splits.map((split) => split % 1 === 0 && new Date(split * 1000).getHours() === 0 ? day.format(split * 1000) : "") }, { ...axis, size: 62, values: (_, splits) => splits.map((split) => value(split)) }],
+    scales: {
+      x: { time: true, range: () => limits(days) },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] }
+    },
+    axes: [
+      {
+        ...axis,
+        space: 60,
+        size: 32,
+        incrs: tickDays,
+        values: (_, splits) =>
+          splits.map((split) =>
+            split % 1 === 0 && new Date(split * 1000).getHours() === 0 ? day.format(split * 1000) : ""
+          )
+      },
+      { ...axis, size: 62, values: (_, splits) => splits.map((split) => value(split)) }
+    ],
     series: [
-      { label: "Day", value: (_, at) => at === null ? "" : day.format(at * 1000) },
+      { label: "Day", value: (_, at) => (at === null ? "" : day.format(at * 1000)) },
       ...order.map((index): uPlot.Series => {
         const { colour, label, values } = series[index] ?? { colour: "dim", label: "", values: [] }
         return {
@@ -68,7 +87,7 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
           width: kind === "bars" ? 0 : 2,
           points: { show: kind === "lines" && values.length < 40, size: 5 },
           // Of a stack, the legend tells the part and not the sum.
-          value: (_, __, ___, place) => place === null ? "" : value(values[place] ?? 0),
+          value: (_, __, ___, place) => (place === null ? "" : value(values[place] ?? 0)),
           ...(kind === "bars" ? { fill: readColour(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
         }
       })
@@ -78,18 +97,40 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
 
 const renderNumbers = ({ days, series, title, value }: Chart): HTMLElement =>
   make(
-    "details", { class: "numbers" },
+    "details",
+    { class: "numbers" },
     el("summary", "", "Numbers"),
     make(
-      "div", { class: "wide", tabindex: "0", role: "region", "aria-label": `${title}: numbers` },
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": `${title}: numbers` },
       make(
-        "table", { class: "figures" },
-        make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "l" }, "Day"), ...series.map(({ label }) => make("th", { scope: "col" }, label)))),
-        make("tbody", {}, ...days.map((day, index) =>
-          make("tr", {}, make("th", { scope: "row", class: "l" }, day), ...series.map(({ values }) => {
-            const one = values[index]
-            return el("td", "", one === null || one === undefined ? "" : value(one))
-          }))))
+        "table",
+        { class: "figures" },
+        make(
+          "thead",
+          {},
+          make(
+            "tr",
+            {},
+            make("th", { scope: "col", class: "l" }, "Day"),
+            ...series.map(({ label }) => make("th", { scope: "col" }, label))
+          )
+        ),
+        make(
+          "tbody",
+          {},
+          ...days.map((day, index) =>
+            make(
+              "tr",
+              {},
+              make("th", { scope: "row", class: "l" }, day),
+              ...series.map(({ values }) => {
+                const one = values[index]
+                return el("td", "", one === null || one === undefined ? "" : value(one))
+              })
+            )
+          )
+        )
       )
     )
   )
@@ -99,17 +140,21 @@ export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLEleme
   const plots: Array<{ readonly chart: Chart; readonly place: HTMLElement; plot: uPlot | undefined }> = []
   const element = make("div", { class: "charts" })
   for (const chart of all) {
-    const place = make("div", { class: "plot", role: "img", "aria-label": `${chart.title} for each day, from ${chart.days[0] ?? ""} to ${chart.days.at(-1) ?? ""}; the numbers are below` })
+    const place = make("div", {
+      class: "plot",
+      role: "img",
+      "aria-label": `${chart.title} for each day, from ${chart.days[0] ?? ""} to ${chart.days.at(-1) ?? ""}; the numbers are below`
+    })
     plots.push({ chart, place, plot: undefined })
     element.append(make("figure", { class: "chart" }, make("figcaption", {}, chart.title), place, renderNumbers(chart)))
   }
-  const draw = (one: typeof plots[number]): void => {
+  const draw = (one: (typeof plots)[number]): void => {
     const { chart, place } = one
     one.plot?.destroy()
     const sums = chart.kind === "bars" ? stackSeries(chart.series) : chart.series.map(({ values }) => values)
     // The highest sum first, so that the lower ones are drawn over it.
-    const order = chart.series.map((_, index) => chart.kind === "bars" ? chart.series.length - 1 - index : index)
-    const data: uPlot.AlignedData = [chart.days.map(seconds), ...order.map((index) => [...sums[index] ?? []])]
+    const order = chart.series.map((_, index) => (chart.kind === "bars" ? chart.series.length - 1 - index : index))
+    const data: uPlot.AlignedData = [chart.days.map(seconds), ...order.map((index) => [...(sums[index] ?? [])])]
     one.plot = new uPlot(options(chart, Math.max(200, place.clientWidth), order), data, place)
   }
   const observer = new ResizeObserver((entries) => {

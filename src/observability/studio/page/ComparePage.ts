@@ -9,7 +9,17 @@ import type { Comparison, Side } from "../StudioApi.ts"
 import { address, go, link, route, toSession } from "./Router.ts"
 import { chooseTitle } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { attempt, button, cacheShare, choice, formatCost, field, describeFailure, notice, statusChip } from "./Widgets.ts"
+import {
+  attempt,
+  button,
+  cacheShare,
+  choice,
+  formatCost,
+  field,
+  describeFailure,
+  notice,
+  statusChip
+} from "./Widgets.ts"
 
 interface Measure {
   readonly name: string
@@ -30,31 +40,65 @@ const measures: ReadonlyArray<Measure> = [
 
 /** Difference from the left to the right, with its share of the left. */
 const change = ({ text }: Measure, left: number | undefined, right: number | undefined): HTMLElement => {
-  if (left === undefined || right === undefined || left === right) return el("td", "dim", left === right && left !== undefined ? "=" : "")
+  if (left === undefined || right === undefined || left === right)
+    return el("td", "dim", left === right && left !== undefined ? "=" : "")
   const by = right - left
-  const percent = left === 0 ? "" : ` (${by > 0 ? "+" : "−"}${Math.round(Math.abs(by) / left * 100)} %)`
+  const percent = left === 0 ? "" : ` (${by > 0 ? "+" : "−"}${Math.round((Math.abs(by) / left) * 100)} %)`
   return el("td", by > 0 ? "up" : "down", `${by > 0 ? "+" : "−"}${text(Math.abs(by))}${percent}`)
 }
 
 const sideLink = (side: Side): HTMLElement => link(side.name, toSession(side.session))
 
 const numbers = ({ left, right }: Comparison): HTMLElement => {
-  const line = (name: string, one: Node | string, other: Node | string, difference: HTMLElement = el("td")): HTMLElement =>
-    make("tr", {}, make("th", { scope: "row", class: "l" }, name), make("td", {}, one), make("td", {}, other), difference)
+  const line = (
+    name: string,
+    one: Node | string,
+    other: Node | string,
+    difference: HTMLElement = el("td")
+  ): HTMLElement =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row", class: "l" }, name),
+      make("td", {}, one),
+      make("td", {}, other),
+      difference
+    )
   const formatMeasure = (measure: Measure, side: Side): string => {
     const value = measure.of(side)
-    return value === undefined ? measure.name === "Cost" ? formatCost(side) : "" : measure.text(value)
+    return value === undefined ? (measure.name === "Cost" ? formatCost(side) : "") : measure.text(value)
   }
   return make(
-    "div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Numbers of both sides" },
+    "div",
+    { class: "wide", tabindex: "0", role: "region", "aria-label": "Numbers of both sides" },
     make(
-      "table", { class: "figures compare" },
-      make("thead", {}, make("tr", {}, make("th", {}), make("th", { scope: "col" }, sideLink(left)), make("th", { scope: "col" }, sideLink(right)), make("th", { scope: "col" }, "Difference"))),
+      "table",
+      { class: "figures compare" },
       make(
-        "tbody", {},
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          make("th", {}),
+          make("th", { scope: "col" }, sideLink(left)),
+          make("th", { scope: "col" }, sideLink(right)),
+          make("th", { scope: "col" }, "Difference")
+        )
+      ),
+      make(
+        "tbody",
+        {},
         line("State", statusChip(left.status), statusChip(right.status)),
         line("Model", left.models.join(", "), right.models.join(", ")),
-        ...measures.map((measure) => line(measure.name, formatMeasure(measure, left), formatMeasure(measure, right), change(measure, measure.of(left), measure.of(right)))),
+        ...measures.map((measure) =>
+          line(
+            measure.name,
+            formatMeasure(measure, left),
+            formatMeasure(measure, right),
+            change(measure, measure.of(left), measure.of(right))
+          )
+        ),
         line("Cached", cacheShare(left.tokens), cacheShare(right.tokens)),
         line("Tools", left.tools.join(", "), right.tools.join(", "))
       )
@@ -71,18 +115,32 @@ const renderFirstDifference = ({ first, left, right }: Comparison, makeRoom: () 
   const side = (name: string, text: string | undefined): ReadonlyArray<HTMLElement> =>
     text === undefined ? [] : [make("div", {}, el("b", "", name), el("span", "", text))]
   return make(
-    "div", { class: "first" },
-    make("div", { class: "actions" }, el("b", "", `First difference: ${state}`), button("Show it", () => {
-      if (innerHeight < roomy) makeRoom()
-      goToChange(change)
-    }, { class: "small" })),
+    "div",
+    { class: "first" },
+    make(
+      "div",
+      { class: "actions" },
+      el("b", "", `First difference: ${state}`),
+      button(
+        "Show it",
+        () => {
+          if (innerHeight < roomy) makeRoom()
+          goToChange(change)
+        },
+        { class: "small" }
+      )
+    ),
     ...side(left.name, first.left),
     ...side(right.name, first.right)
   )
 }
 
 /** Shows the comparison that the address asks for. */
-export const comparePage = (): { readonly element: HTMLElement; readonly close: () => void; readonly moved: () => void } => {
+export const comparePage = (): {
+  readonly element: HTMLElement
+  readonly close: () => void
+  readonly moved: () => void
+} => {
   const aborter = new AbortController()
   let isLoaded = false
   const { parameters } = route()
@@ -91,24 +149,38 @@ export const comparePage = (): { readonly element: HTMLElement; readonly close: 
     const value = parameters.get(name)
     if (value !== null && value !== "") query.set(name, value)
   }
-  const swapped = { left: query.get("right") ?? "", right: query.get("left") ?? "", ...(query.has("leftRun") ? { leftRun: query.get("rightRun") ?? "", rightRun: query.get("leftRun") ?? "" } : {}) }
+  const swapped = {
+    left: query.get("right") ?? "",
+    right: query.get("left") ?? "",
+    ...(query.has("leftRun") ? { leftRun: query.get("rightRun") ?? "", rightRun: query.get("leftRun") ?? "" } : {})
+  }
   const element = make("section", { class: "comparison" }, notice("Comparing …"))
   const show = async (): Promise<void> => {
     const comparison = await StudioClient.compare(query, aborter.signal)
     document.title = `${comparison.left.name} ↔ ${comparison.right.name} · hermes studio`
-    const head = make("summary", {}, el("h1", "", "Comparison"), el("span", "gap"), el("span", "dim", `${comparison.left.name} ↔ ${comparison.right.name}`))
+    const head = make(
+      "summary",
+      {},
+      el("h1", "", "Comparison"),
+      el("span", "gap"),
+      el("span", "dim", `${comparison.left.name} ↔ ${comparison.right.name}`)
+    )
     const sums = make("details", { class: "numbersBox", open: "" }, head)
     const makeRoom = (): void => {
       sums.open = false
     }
-    sums.append(make("div", { class: "sideBySide" }, numbers(comparison), renderFirstDifference(comparison, makeRoom)), link("Swap sides", address("compare", swapped), "button small"))
+    sums.append(
+      make("div", { class: "sideBySide" }, numbers(comparison), renderFirstDifference(comparison, makeRoom)),
+      link("Swap sides", address("compare", swapped), "button small")
+    )
     element.replaceChildren(sums, viewer)
     load(comparison.data)
     isLoaded = true
     restore()
   }
   show().catch((error: unknown) => {
-    if (!aborter.signal.aborted) element.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
+    if (!aborter.signal.aborted)
+      element.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
   })
   return {
     element,
@@ -125,7 +197,18 @@ export const openComparison = (left: string): void => {
   const dialog = make("dialog", { class: "form", "aria-labelledby": "compareTitle" })
   const submit = make("button", { type: "submit", class: "primary" }, "Compare")
   submit.disabled = true
-  const form = make("form", { method: "dialog" }, make("h2", { id: "compareTitle" }, "Compare with"), place, make("div", { class: "actions" }, submit, button("Cancel", () => dialog.close())))
+  const form = make(
+    "form",
+    { method: "dialog" },
+    make("h2", { id: "compareTitle" }, "Compare with"),
+    place,
+    make(
+      "div",
+      { class: "actions" },
+      submit,
+      button("Cancel", () => dialog.close())
+    )
+  )
   dialog.append(form)
   dialog.addEventListener("close", () => dialog.remove())
   document.body.append(dialog)
@@ -134,7 +217,9 @@ export const openComparison = (left: string): void => {
     const { sessions } = await StudioClient.sessions(new URLSearchParams({ limit: "200" }))
     const others = sessions.filter(({ id }) => id !== left)
     if (others.length === 0) return place.replaceChildren("There is no other session.")
-    const other = choice(others.map((session) => [session.id, `${chooseTitle(session).slice(0, 70)} (${session.id})`] as const))
+    const other = choice(
+      others.map((session) => [session.id, `${chooseTitle(session).slice(0, 70)} (${session.id})`] as const)
+    )
     place.replaceChildren(field("Session", other))
     submit.disabled = false
     form.addEventListener("submit", () => go(address("compare", { left, right: other.value })))

@@ -1,4 +1,7 @@
-/** A conversation: its messages as text, calls with their results, images and changes of files. Follows the end while it grows. */
+/**
+ * A conversation: its messages as text, calls with their results, images and changes of files. Follows the end while it
+ * grows.
+ */
 import { copier, shownText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
@@ -33,13 +36,29 @@ export interface ConversationView {
   readonly toEnd: () => void
 }
 
-const names: Readonly<Record<Message["role"], string>> = { system: "System", user: "User", assistant: "Model", tool: "Tool" }
+const names: Readonly<Record<Message["role"], string>> = {
+  system: "System",
+  user: "User",
+  assistant: "Model",
+  tool: "Tool"
+}
 
 const describeWriter = ({ model, origin, role }: Message): string =>
-  role === "assistant" ? model ?? names.assistant : origin === "runtime" && role === "user" ? "Runtime" : origin === "child" ? "Sub-agent" : names[role]
+  role === "assistant"
+    ? (model ?? names.assistant)
+    : origin === "runtime" && role === "user"
+      ? "Runtime"
+      : origin === "child"
+        ? "Sub-agent"
+        : names[role]
 
 /** A part that is made when it is opened. */
-const makeLazyDetails = (className: string, head: ReadonlyArray<Node | string>, fill: () => ReadonlyArray<Node>, isOpen = false): HTMLDetailsElement => {
+const makeLazyDetails = (
+  className: string,
+  head: ReadonlyArray<Node | string>,
+  fill: () => ReadonlyArray<Node>,
+  isOpen = false
+): HTMLDetailsElement => {
   const box = make("details", { class: className }, make("summary", {}, ...head))
   let isFilled = false
   const open = (): void => {
@@ -63,19 +82,31 @@ const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " 
 
 const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
   // Images of other servers are not loaded: that would tell them that this page was read.
-  if (!local || !url.startsWith("/api/")) return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
-  const image = make("img", { src: url, alt: `Image of the conversation (${mediaType})`, loading: "lazy", decoding: "async" })
+  if (!local || !url.startsWith("/api/"))
+    return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
+  const image = make("img", {
+    src: url,
+    alt: `Image of the conversation (${mediaType})`,
+    loading: "lazy",
+    decoding: "async"
+  })
   return make("a", { class: "image", href: url, target: "_blank", rel: "noopener" }, image)
 }
 
-const renderFile = ({ mediaType, name }: FilePart): HTMLElement => el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
+const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
+  el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
 
 /** Shows messages; `actions` are told of the reader's. */
 export const conversation = (actions: Actions): ConversationView => {
   const earlier = button("", () => grow(), { class: "earlier" })
   const box = el("div", "messages")
   const jump = button("↓ Jump to the end", () => toEnd(), { class: "jump" })
-  const scroller = make("div", { class: "scroller", tabindex: "0", role: "log", "aria-label": "Conversation" }, earlier, box)
+  const scroller = make(
+    "div",
+    { class: "scroller", tabindex: "0", role: "log", "aria-label": "Conversation" },
+    earlier,
+    box
+  )
   const element = make("div", { class: "conversation" }, scroller, jump)
 
   let messages: ReadonlyArray<Message> = []
@@ -87,9 +118,13 @@ export const conversation = (actions: Actions): ConversationView => {
   const cards = new Map<string, HTMLElement>()
 
   const renderResult = (message: Message, part: ResultPart): HTMLElement => {
-    const replay = actions.replay === undefined ? [] : [button("Replay with another result", () => actions.replay?.(message, part), { class: "small" })]
+    const replay =
+      actions.replay === undefined
+        ? []
+        : [button("Replay with another result", () => actions.replay?.(message, part), { class: "small" })]
     return make(
-      "div", { class: "result" },
+      "div",
+      { class: "result" },
       make("div", { class: "actions" }, el("b", "", "Result"), copier(part.text), ...replay),
       shownText(part.text)
     )
@@ -99,8 +134,18 @@ export const conversation = (actions: Actions): ConversationView => {
     const state = el("span", "status")
     state.hidden = true
     const head = [el("span", "kind", "⚙"), el("b", "", part.name), el("span", "args", oneLine(part.args)), state]
-    const card = makeLazyDetails("call", head, () => [make("div", { class: "actions" }, el("b", "", "Arguments"), copier(part.args)), shownText(part.args)])
-    const diffs = part.diffs.map(({ path, text }) => makeLazyDetails("fileDiff", [el("span", "kind", "±"), el("b", "", path)], () => [diffLines(text)], text.length < 4000))
+    const card = makeLazyDetails("call", head, () => [
+      make("div", { class: "actions" }, el("b", "", "Arguments"), copier(part.args)),
+      shownText(part.args)
+    ])
+    const diffs = part.diffs.map(({ path, text }) =>
+      makeLazyDetails(
+        "fileDiff",
+        [el("span", "kind", "±"), el("b", "", path)],
+        () => [diffLines(text)],
+        text.length < 4000
+      )
+    )
     const children = part.children.map((id) => make("p", { class: "child" }, "Sub-agent: ", link(id, toSession(id))))
     const made = make("div", { class: "callBox" }, card, ...children, ...diffs)
     cards.set(part.id, card)
@@ -137,17 +182,41 @@ export const conversation = (actions: Actions): ConversationView => {
   const renderPart = (message: Message, part: Part, undo: Array<() => void>): ReadonlyArray<HTMLElement> => {
     switch (part.type) {
       case "text":
-        return part.text === "" ? [] : message.role === "system"
-          ? [makeLazyDetails("long", [`${exact(part.text.length)} characters`, el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
-          : [markdown(part.text)]
+        return part.text === ""
+          ? []
+          : message.role === "system"
+            ? [
+                makeLazyDetails(
+                  "long",
+                  [`${exact(part.text.length)} characters`, el("span", "args", oneLine(part.text))],
+                  () => [markdown(part.text)]
+                )
+              ]
+            : [markdown(part.text)]
       case "reasoning":
-        return [makeLazyDetails("reasoning", [el("span", "", "Reasoning"), el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
+        return [
+          makeLazyDetails("reasoning", [el("span", "", "Reasoning"), el("span", "args", oneLine(part.text))], () => [
+            markdown(part.text)
+          ])
+        ]
       case "call":
         return [renderCall(part)]
       case "result": {
         const back = answerCall(message, part)
         if (back !== undefined) undo.push(back)
-        return back !== undefined ? [] : [makeLazyDetails("call", [el("span", "kind", "⚙"), el("b", "", `${part.name}: result`), el("span", isGood(part.status) ? "status" : "status bad", part.status)], () => [renderResult(message, part)])]
+        return back !== undefined
+          ? []
+          : [
+              makeLazyDetails(
+                "call",
+                [
+                  el("span", "kind", "⚙"),
+                  el("b", "", `${part.name}: result`),
+                  el("span", isGood(part.status) ? "status" : "status bad", part.status)
+                ],
+                () => [renderResult(message, part)]
+              )
+            ]
       }
       case "image":
         return [renderImage(part)]
@@ -156,7 +225,7 @@ export const conversation = (actions: Actions): ConversationView => {
     }
   }
 
-  const draw = (message: Message): typeof drawn[number] => {
+  const draw = (message: Message): (typeof drawn)[number] => {
     const undo: Array<() => void> = []
     const parts = message.parts.flatMap((part) => renderPart(message, part, undo))
     if (parts.length === 0 && message.role === "tool") return { node: undefined, undo }
@@ -165,11 +234,21 @@ export const conversation = (actions: Actions): ConversationView => {
     if (message.partial) head.append(el("span", "status bad", "broke off"))
     const { position, row } = message
     if (row !== undefined) head.append(button("in the timeline", () => actions.toRow(row), { class: "small" }))
-    if (actions.replay !== undefined && position !== undefined && (message.origin === "user" || message.role === "assistant")) {
+    if (
+      actions.replay !== undefined &&
+      position !== undefined &&
+      (message.origin === "user" || message.role === "assistant")
+    ) {
       head.append(button("Replay from here", () => actions.replay?.(message), { class: "small" }))
     }
-    if (actions.note !== undefined && position !== undefined) head.append(button("Note", () => actions.note?.(position), { class: "small" }))
-    const node = make("article", { class: `turn ${message.role} ${message.origin}`, "aria-label": describeWriter(message) }, head, ...parts)
+    if (actions.note !== undefined && position !== undefined)
+      head.append(button("Note", () => actions.note?.(position), { class: "small" }))
+    const node = make(
+      "article",
+      { class: `turn ${message.role} ${message.origin}`, "aria-label": describeWriter(message) },
+      head,
+      ...parts
+    )
     if (row !== undefined) node.dataset["row"] = String(row)
     return { node, undo }
   }

@@ -1,6 +1,7 @@
 /**
- * Markdown of models and users as elements. The text is hostile: it is read into tokens, and elements are made of those tokens
- * that are known here. Markup in it stays text, images are named and never loaded, links lead to web and mail addresses only.
+ * Markdown of models and users as elements. The text is hostile: it is read into tokens, and elements are made of those
+ * tokens that are known here. Markup in it stays text, images are named and never loaded, links lead to web and mail
+ * addresses only.
  */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked"
 import { renderFoldedText } from "../../trace/page/DetailText.ts"
@@ -17,10 +18,17 @@ const deepest = 40
 
 const schemes: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"])
 
-const entities: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "\"", "&#39;": "'" }
+const entities: Readonly<Record<string, string>> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#39;": "'"
+}
 
 /** The characters that a text of a token stands for. */
-const plain = (text: string): string => text.replace(/&(?:amp|lt|gt|quot|#39);/gu, (entity) => entities[entity] ?? entity)
+const plain = (text: string): string =>
+  text.replace(/&(?:amp|lt|gt|quot|#39);/gu, (entity) => entities[entity] ?? entity)
 
 /** The address of a link, where it is safe to follow. */
 const safeAddress = (address: string): string | undefined => {
@@ -36,7 +44,17 @@ const linkTo = (address: string, ...inside: ReadonlyArray<Node | string>): HTMLE
   const safe = safeAddress(address)
   return safe === undefined
     ? make("span", { class: "unsafe", title: address.slice(0, 300) }, ...inside)
-    : make("a", { href: safe, title: safe.slice(0, 300), rel: "noopener noreferrer nofollow", target: "_blank", referrerpolicy: "no-referrer" }, ...inside)
+    : make(
+        "a",
+        {
+          href: safe,
+          title: safe.slice(0, 300),
+          rel: "noopener noreferrer nofollow",
+          target: "_blank",
+          referrerpolicy: "no-referrer"
+        },
+        ...inside
+      )
 }
 
 const headings = ["h3", "h4", "h5", "h6"] as const
@@ -45,20 +63,29 @@ const inside = (tokens: ReadonlyArray<Token> | undefined, depth: number): Readon
   (tokens ?? []).flatMap((token) => renderToken(token, depth + 1))
 
 const renderCell = (tag: "th" | "td", { align, tokens }: Tokens.TableCell, depth: number): HTMLElement =>
-  make(tag, align === null ? {} : { class: align === "right" ? "r" : align === "center" ? "c" : "" }, ...inside(tokens, depth))
+  make(
+    tag,
+    align === null ? {} : { class: align === "right" ? "r" : align === "center" ? "c" : "" },
+    ...inside(tokens, depth)
+  )
 
 const renderTable = ({ header, rows }: Tokens.Table, depth: number): HTMLElement =>
   make(
-    "div", { class: "wide" },
+    "div",
+    { class: "wide" },
     make(
-      "table", {},
+      "table",
+      {},
       make("thead", {}, make("tr", {}, ...header.map((cell) => renderCell("th", cell, depth)))),
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell) => renderCell("td", cell, depth)))))
     )
   )
 
 const renderList = ({ items, ordered, start }: Tokens.List, depth: number): HTMLElement => {
-  const list = make(ordered ? "ol" : "ul", ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {})
+  const list = make(
+    ordered ? "ol" : "ul",
+    ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {}
+  )
   for (const item of items) {
     list.append(make("li", item.task ? { class: "task" } : {}, ...inside(item.tokens, depth)))
   }
@@ -132,14 +159,24 @@ const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
 /** Shows Markdown; a text that cannot be read as such is shown as it is. */
 export const markdown = (text: string): HTMLElement => {
   const tokens = parseTokens(text)
-  return make("div", { class: "md" }, ...tokens === undefined ? [renderFoldedText(text)] : tokens.flatMap((token) => renderToken(token, 0)))
+  return make(
+    "div",
+    { class: "md" },
+    ...(tokens === undefined ? [renderFoldedText(text)] : tokens.flatMap((token) => renderToken(token, 0)))
+  )
 }
 
 /** Shows a unified diff, its lines coloured. */
 export const diffLines = (text: string): HTMLElement => {
   const pre = make("pre", { class: "lines", tabindex: "0" })
   for (const line of text.replace(/\n$/u, "").split("\n")) {
-    pre.append(el("span", line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : line.startsWith("@@") ? "hunk" : "", `${line}\n`))
+    pre.append(
+      el(
+        "span",
+        line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : line.startsWith("@@") ? "hunk" : "",
+        `${line}\n`
+      )
+    )
   }
   return pre
 }

@@ -1,4 +1,6 @@
-/** The form of a replay: from a message with another prompt or model, or behind a step with another result of a call. */
+/**
+ * The form of a replay: from a message with another prompt or model, or behind a step with another result of a call.
+ */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { Message, ReplayRequest, ResultPart } from "../StudioApi.ts"
 import { go, toSession } from "./Router.ts"
@@ -14,7 +16,8 @@ interface Subject {
   readonly models: ReadonlyArray<string>
 }
 
-const joinPrompt = ({ parts }: Message): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+const joinPrompt = ({ parts }: Message): string =>
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 const textArea = (value: string): HTMLTextAreaElement => {
   const made = make("textarea", { rows: "8", spellcheck: "true" })
@@ -31,12 +34,18 @@ const buildRequest = ({ message, result }: Subject, text: string, model: string)
   return { ...place, ...other, ...(message.role === "user" && text !== joinPrompt(message) ? { prompt: text } : {}) }
 }
 
-const titles = { user: "Replay from this prompt", assistant: "Ask for this answer again", result: "Replay with another result" } as const
+const titles = {
+  user: "Replay from this prompt",
+  assistant: "Ask for this answer again",
+  result: "Replay with another result"
+} as const
 
 const explanations = {
   user: "The session is copied up to this prompt and runs again, as a new session. Tools run for real.",
-  assistant: "The session is copied up to this answer, and the model answers again, as a new session. Tools run for real.",
-  result: "The session is copied up to this step, and the model goes on from the result that you write, as a new session. Tools run for real."
+  assistant:
+    "The session is copied up to this answer, and the model answers again, as a new session. Tools run for real.",
+  result:
+    "The session is copied up to this step, and the model goes on from the result that you write, as a new session. Tools run for real."
 } as const
 
 /** Opens the form; the page goes to the new session when it was started. */
@@ -49,13 +58,21 @@ export const openReplay = (subject: Subject): void => {
   const dialog = make("dialog", { class: "form", "aria-labelledby": "replayTitle" })
   const start = make("button", { type: "submit", class: "primary" }, "Start")
   const form = make(
-    "form", { method: "dialog" },
+    "form",
+    { method: "dialog" },
     make("h2", { id: "replayTitle" }, titles[kind]),
     el("p", "dim", explanations[kind]),
-    ...(kind === "assistant" ? [] : [field(kind === "user" ? "Prompt" : `Result of ${result?.name ?? "the call"}`, text)]),
+    ...(kind === "assistant"
+      ? []
+      : [field(kind === "user" ? "Prompt" : `Result of ${result?.name ?? "the call"}`, text)]),
     ...(models.length === 0 ? [] : [field("Model", model)]),
     problem,
-    make("div", { class: "actions" }, start, button("Cancel", () => dialog.close()))
+    make(
+      "div",
+      { class: "actions" },
+      start,
+      button("Cancel", () => dialog.close())
+    )
   )
   form.addEventListener("submit", (event) => {
     event.preventDefault()

@@ -28,13 +28,18 @@ export const route = (): Route => {
 }
 
 /** Writes an address. */
-export const address = (page: string, parameters?: URLSearchParams | Readonly<Record<string, string>>, id = ""): string => {
+export const address = (
+  page: string,
+  parameters?: URLSearchParams | Readonly<Record<string, string>>,
+  id = ""
+): string => {
   const query = new URLSearchParams(parameters).toString()
   return `#/${page}${id === "" ? "" : `/${encodeURIComponent(id)}`}${query === "" ? "" : `?${query}`}`
 }
 
 /** Address of a session. */
-export const toSession = (id: string, parameters?: Readonly<Record<string, string>>): string => address("session", parameters, id)
+export const toSession = (id: string, parameters?: Readonly<Record<string, string>>): string =>
+  address("session", parameters, id)
 
 /** Goes to an address; `replace` leaves the one before out of the history. */
 export const go = (to: string, replace = false): void => {

@@ -8,14 +8,30 @@ import { button, choice, field } from "./Widgets.ts"
 const names = ["q", "status", "model", "tool", "source", "days", "minCost", "children", "sort", "order"] as const
 
 const statuses: ReadonlyArray<readonly [Status | "", string]> = [
-  ["", "any state"], ["running", "running"], ["ok", "ok"], ["error", "error"], ["interrupted", "interrupted"]
+  ["", "any state"],
+  ["running", "running"],
+  ["ok", "ok"],
+  ["error", "error"],
+  ["interrupted", "interrupted"]
 ]
 
-const spans: ReadonlyArray<readonly [string, string]> = [["", "any time"], ["1", "last 24 hours"], ["7", "last 7 days"], ["30", "last 30 days"], ["90", "last 90 days"]]
+const spans: ReadonlyArray<readonly [string, string]> = [
+  ["", "any time"],
+  ["1", "last 24 hours"],
+  ["7", "last 7 days"],
+  ["30", "last 30 days"],
+  ["90", "last 90 days"]
+]
 
 const sorts: ReadonlyArray<readonly [Sort | "", string]> = [
-  ["", "newest first"], ["started", "started last"], ["duration", "longest first"], ["cost", "dearest first"], ["tokens", "most tokens first"],
-  ["errors", "most errors first"], ["steps", "most steps first"], ["title", "by title"]
+  ["", "newest first"],
+  ["started", "started last"],
+  ["duration", "longest first"],
+  ["cost", "dearest first"],
+  ["tokens", "most tokens first"],
+  ["errors", "most errors first"],
+  ["steps", "most steps first"],
+  ["title", "by title"]
 ]
 
 const dayMillis = 86_400_000
@@ -35,7 +51,8 @@ export const toServerQuery = (parameters: URLSearchParams): URLSearchParams => {
 }
 
 const filtersIn = (parameters: URLSearchParams): number =>
-  names.filter((name) => name !== "q" && name !== "sort" && name !== "order" && (parameters.get(name) ?? "") !== "").length
+  names.filter((name) => name !== "q" && name !== "sort" && name !== "order" && (parameters.get(name) ?? "") !== "")
+    .length
 
 /** Parameters that a page takes along to another one that has the same filters. */
 export const selectFilterParameters = (parameters: URLSearchParams): URLSearchParams => {
@@ -53,8 +70,16 @@ export interface SessionFilters {
 /** The form; a change goes to the address with it. `sorted` for lists. */
 export const sessionFilters = (sorted: boolean): SessionFilters => {
   const { page, parameters } = route()
-  const at = (name: typeof names[number]): string => parameters.get(name) ?? ""
-  const words = make("input", { type: "search", id: "query", placeholder: "Search titles and messages ( / )", "aria-label": "Search titles and messages", value: at("q"), autocomplete: "off", spellcheck: "false" })
+  const at = (name: (typeof names)[number]): string => parameters.get(name) ?? ""
+  const words = make("input", {
+    type: "search",
+    id: "query",
+    placeholder: "Search titles and messages ( / )",
+    "aria-label": "Search titles and messages",
+    value: at("q"),
+    autocomplete: "off",
+    spellcheck: "false"
+  })
   const status = choice(statuses, at("status"))
   const days = choice(spans, at("days"))
   const model = choice([["", "any model"]])
@@ -65,8 +90,15 @@ export const sessionFilters = (sorted: boolean): SessionFilters => {
   children.checked = at("children") === "true"
   const sort = choice(sorts, at("sort"))
   const values: Readonly<Record<string, () => string>> = {
-    q: () => words.value.trim(), status: () => status.value, days: () => days.value, model: () => model.value, tool: () => tool.value,
-    source: () => source.value, minCost: () => minCost.value, children: () => children.checked ? "true" : "", sort: () => sort.value
+    q: () => words.value.trim(),
+    status: () => status.value,
+    days: () => days.value,
+    model: () => model.value,
+    tool: () => tool.value,
+    source: () => source.value,
+    minCost: () => minCost.value,
+    children: () => (children.checked ? "true" : ""),
+    sort: () => sort.value
   }
   const apply = (replace: boolean): void => {
     const next = new URLSearchParams()
@@ -75,13 +107,25 @@ export const sessionFilters = (sorted: boolean): SessionFilters => {
     if (to !== location.hash) go(to, replace)
   }
   const count = filtersIn(parameters)
-  const more = make("details", { class: "filterBox", ...(count > 0 ? { open: "" } : {}) }, el("summary", "", count > 0 ? `Filters (${count})` : "Filters"))
-  more.append(make(
-    "div", { class: "fields" },
-    field("State", status), field("Active in", days), field("Model", model), field("Tool", tool), field("Source", source),
-    field("Cost from $", minCost), field("Sub-agents too", children),
-    button("Clear", () => go(address(page)), { class: "small" })
-  ))
+  const more = make(
+    "details",
+    { class: "filterBox", ...(count > 0 ? { open: "" } : {}) },
+    el("summary", "", count > 0 ? `Filters (${count})` : "Filters")
+  )
+  more.append(
+    make(
+      "div",
+      { class: "fields" },
+      field("State", status),
+      field("Active in", days),
+      field("Model", model),
+      field("Tool", tool),
+      field("Source", source),
+      field("Cost from $", minCost),
+      field("Sub-agents too", children),
+      button("Clear", () => go(address(page)), { class: "small" })
+    )
+  )
   const form = make("form", { class: "filters", role: "search" }, words, more)
   if (sorted) form.append(field("Order", sort))
   form.addEventListener("submit", (event) => {

@@ -1,4 +1,7 @@
-/** A session: its conversation beside the timeline, its totals, its scores and notes. Both follow a run that is under way. */
+/**
+ * A session: its conversation beside the timeline, its totals, its scores and notes. Both follow a run that is under
+ * way.
+ */
 import type { Data } from "../../trace/PageData.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
@@ -6,7 +9,17 @@ import { load, state, update } from "../../trace/page/PageState.ts"
 import { go as goToRow } from "../../trace/page/Selection.ts"
 import { list, viewer } from "../../trace/page/Skeleton.ts"
 import { restore } from "../../trace/page/Tabs.ts"
-import type { About, AgentTotals, ModelTotals, Patch, RunSummary, SessionDetail, SessionEvent, SessionSummary, Tail } from "../StudioApi.ts"
+import type {
+  About,
+  AgentTotals,
+  ModelTotals,
+  Patch,
+  RunSummary,
+  SessionDetail,
+  SessionEvent,
+  SessionSummary,
+  Tail
+} from "../StudioApi.ts"
 import { openComparison } from "./ComparePage.ts"
 import { conversation } from "./ConversationView.ts"
 import { feedback, openNote, readOnly } from "./Feedback.ts"
@@ -14,15 +27,35 @@ import { openReplay } from "./ReplayForm.ts"
 import { address, link, remember, route, toSession } from "./Router.ts"
 import { chooseTitle } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { button, cacheShare, choice, formatCost, figures, describeFailure, notice, statusChip, table, time, tokenFlow } from "./Widgets.ts"
+import {
+  button,
+  cacheShare,
+  choice,
+  formatCost,
+  figures,
+  describeFailure,
+  notice,
+  statusChip,
+  table,
+  time,
+  tokenFlow
+} from "./Widgets.ts"
 
-const tabs = [["conversation", "Conversation"], ["timeline", "Timeline"], ["totals", "Totals"], ["feedback", "Scores and notes"]] as const
+const tabs = [
+  ["conversation", "Conversation"],
+  ["timeline", "Timeline"],
+  ["totals", "Totals"],
+  ["feedback", "Scores and notes"]
+] as const
 
-type Tab = typeof tabs[number][0]
+type Tab = (typeof tabs)[number][0]
 
 const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 }
 
-const applyTail = <A>(known: ReadonlyArray<A>, { from, items }: Tail<A>): ReadonlyArray<A> => [...known.slice(0, from), ...items]
+const applyTail = <A>(known: ReadonlyArray<A>, { from, items }: Tail<A>): ReadonlyArray<A> => [
+  ...known.slice(0, from),
+  ...items
+]
 
 const applyPatch = <A>(known: ReadonlyArray<A>, patch: Patch<A>): ReadonlyArray<A> => {
   const made = [...applyTail(known, patch)]
@@ -32,16 +65,24 @@ const applyPatch = <A>(known: ReadonlyArray<A>, patch: Patch<A>): ReadonlyArray<
 
 const updateData = (before: Data, { pool, rows, sums }: SessionEvent): Data => {
   const [run] = before.runs
-  return { ...before, pool: applyTail(before.pool, pool), runs: [{ name: run?.name ?? "", sums, rows: applyPatch(run?.rows ?? [], rows) }] }
+  return {
+    ...before,
+    pool: applyTail(before.pool, pool),
+    runs: [{ name: run?.name ?? "", sums, rows: applyPatch(run?.rows ?? [], rows) }]
+  }
 }
 
 /** The runs of a session, two of which can be compared. */
 const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElement => {
   const chosen = new Set<string>()
-  const compare = button("Compare two runs", () => {
-    const [leftRun = "", rightRun = ""] = chosen
-    location.hash = address("compare", { left: session, leftRun, right: session, rightRun })
-  }, { class: "small" })
+  const compare = button(
+    "Compare two runs",
+    () => {
+      const [leftRun = "", rightRun = ""] = chosen
+      location.hash = address("compare", { left: session, leftRun, right: session, rightRun })
+    },
+    { class: "small" }
+  )
   compare.disabled = true
   const box = (id: string, index: number): HTMLElement => {
     const made = make("input", { type: "checkbox", "aria-label": `Select run ${index + 1}` })
@@ -54,7 +95,7 @@ const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElemen
   }
   const numbered = runs.map((run, index) => ({ ...run, index }))
   const all = table("Runs", numbered, [
-    ...(runs.length > 1 ? [{ head: "", cell: (run: typeof numbered[number]) => box(run.id, run.index) }] : []),
+    ...(runs.length > 1 ? [{ head: "", cell: (run: (typeof numbered)[number]) => box(run.id, run.index) }] : []),
     { head: "Run", cell: ({ index }) => String(index + 1) },
     { head: "Prompt", cell: ({ prompt = "" }) => prompt, left: true },
     { head: "State", cell: ({ status }) => statusChip(status), left: true },
@@ -63,7 +104,7 @@ const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElemen
     { head: "Steps", cell: (run) => exact(run.steps) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
     { head: "Cost", cell: (run) => formatCost(run) },
-    { head: "Time", cell: ({ endedAt, startedAt }) => endedAt === undefined ? "" : duration(endedAt - startedAt) },
+    { head: "Time", cell: ({ endedAt, startedAt }) => (endedAt === undefined ? "" : duration(endedAt - startedAt)) },
     { head: "Began", cell: ({ startedAt }) => time(startedAt), left: true }
   ])
   return make("div", {}, all, ...(runs.length > 1 ? [compare] : []))
@@ -71,11 +112,15 @@ const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElemen
 
 const agentsTable = (agents: ReadonlyArray<AgentTotals>): HTMLElement =>
   table("Agents", agents, [
-    { head: "Agent", cell: ({ name, parent, session }) => parent === undefined ? name : link(name, toSession(session)), left: true },
+    {
+      head: "Agent",
+      cell: ({ name, parent, session }) => (parent === undefined ? name : link(name, toSession(session))),
+      left: true
+    },
     { head: "State", cell: ({ status }) => statusChip(status), left: true },
     { head: "Calls", cell: ({ modelCalls }) => exact(modelCalls) },
     { head: "Tools", cell: ({ toolCalls }) => exact(toolCalls) },
-    { head: "Errors", cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors)) },
+    { head: "Errors", cell: ({ errors }) => (errors === 0 ? "" : el("span", "bad", exact(errors))) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
     { head: "Cached", cell: ({ tokens }) => cacheShare(tokens) },
     { head: "Cost", cell: (agent) => formatCost(agent) },
@@ -86,7 +131,7 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
   table("Models", models, [
     { head: "Model", cell: ({ model }) => model, left: true },
     { head: "Calls", cell: ({ calls }) => exact(calls) },
-    { head: "Errors", cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors)) },
+    { head: "Errors", cell: ({ errors }) => (errors === 0 ? "" : el("span", "bad", exact(errors))) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
     { head: "Cached", cell: ({ tokens }) => cacheShare(tokens) },
     { head: "Cost", cell: (model) => formatCost(model) },
@@ -98,12 +143,34 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
 /** Links to the sessions that this one came from, and that came from it. */
 const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArray<Node | string> => [
   ...(parent === undefined ? [] : ["sub-agent of ", link(parent, toSession(parent))]),
-  ...(replayOf === undefined ? [] : ["replay of ", link(replayOf.session, toSession(replayOf.session)), ` with ${replayOf.changed.length === 0 ? "nothing changed" : `another ${replayOf.changed.join(" and ")}`} (`, link("compare", address("compare", { left: replayOf.session, right: id })), ") "]),
-  ...replays.flatMap((replay) => ["replayed as ", link(replay, toSession(replay)), " (", link("compare", address("compare", { left: id, right: replay })), ") "])
+  ...(replayOf === undefined
+    ? []
+    : [
+        "replay of ",
+        link(replayOf.session, toSession(replayOf.session)),
+        ` with ${replayOf.changed.length === 0 ? "nothing changed" : `another ${replayOf.changed.join(" and ")}`} (`,
+        link("compare", address("compare", { left: replayOf.session, right: id })),
+        ") "
+      ]),
+  ...replays.flatMap((replay) => [
+    "replayed as ",
+    link(replay, toSession(replay)),
+    " (",
+    link("compare", address("compare", { left: id, right: replay })),
+    ") "
+  ])
 ]
 
 /** Shows a session. `about` tells what the server may do. */
-export const sessionPage = (id: string, about: About): { readonly element: HTMLElement; readonly close: () => void; readonly selected: () => void; readonly moved: () => void } => {
+export const sessionPage = (
+  id: string,
+  about: About
+): {
+  readonly element: HTMLElement
+  readonly close: () => void
+  readonly selected: () => void
+  readonly moved: () => void
+} => {
   const aborter = new AbortController()
   let stop = (): void => undefined
   let detail: SessionDetail | undefined
@@ -115,12 +182,22 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
   }
   const talk = conversation({
     toRow: toTimeline,
-    replay: about.write ? (message, result) => openReplay({ session: id, message, result, models: about.models }) : undefined,
+    replay: about.write
+      ? (message, result) => openReplay({ session: id, message, result, models: about.models })
+      : undefined,
     note: about.write ? (position) => openNote(id, position, () => void reread()) : undefined
   })
   const head = make("header", { class: "sessionHead" })
   const problem = el("div")
-  const format = choice([["atif", "ATIF"], ["jsonl", "JSON Lines"], ["sharegpt", "ShareGPT"]], "", { "aria-label": "Format of the export" })
+  const format = choice(
+    [
+      ["atif", "ATIF"],
+      ["jsonl", "JSON Lines"],
+      ["sharegpt", "ShareGPT"]
+    ],
+    "",
+    { "aria-label": "Format of the export" }
+  )
   const download = make("a", { class: "button", download: "" }, "Export")
   const drawDownload = (): void => {
     download.href = StudioClient.exportAddress({ format: format.value, form: "file" }, [id], new URLSearchParams())
@@ -171,9 +248,33 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
     const { cwd, failure, source, startedAt, status } = summary
     const kin = kinship(summary)
     head.replaceChildren(
-      make("div", { class: "titleLine" }, el("h1", "", chooseTitle(summary)), statusChip(status), live, el("span", "gap"), button("Compare with …", () => openComparison(id)), format, download),
-      make("div", { class: "figuresLine" }, ...figures(summary), ...scores.filter(({ run }) => run === undefined).slice(0, 4).map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))),
-      make("div", { class: "meta dim" }, `${id} · ${source}${cwd === undefined ? "" : ` · ${cwd}`} · `, time(startedAt), ...(kin.length > 0 ? [" · ", ...kin] : [])),
+      make(
+        "div",
+        { class: "titleLine" },
+        el("h1", "", chooseTitle(summary)),
+        statusChip(status),
+        live,
+        el("span", "gap"),
+        button("Compare with …", () => openComparison(id)),
+        format,
+        download
+      ),
+      make(
+        "div",
+        { class: "figuresLine" },
+        ...figures(summary),
+        ...scores
+          .filter(({ run }) => run === undefined)
+          .slice(0, 4)
+          .map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))
+      ),
+      make(
+        "div",
+        { class: "meta dim" },
+        `${id} · ${source}${cwd === undefined ? "" : ` · ${cwd}`} · `,
+        time(startedAt),
+        ...(kin.length > 0 ? [" · ", ...kin] : [])
+      ),
       ...(failure === undefined ? [] : [el("p", "failure", failure)]),
       ...(about.write ? [] : [el("p", "dim hint", readOnly)]),
       ...warnings.map((warning) => notice(warning, "bad"))
@@ -184,11 +285,21 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
   const drawSides = (shown: SessionDetail): void => {
     const { agents, models, runs } = shown
     // Runs that are being selected stay selected.
-    if (!panels.totals.contains(document.activeElement)) panels.totals.replaceChildren(make("section", { class: "panel" }, runsTable(id, runs), ...(agents.length === 0 ? [] : [agentsTable(agents)]), ...(models.length === 0 ? [] : [modelsTable(models)])))
+    if (!panels.totals.contains(document.activeElement))
+      panels.totals.replaceChildren(
+        make(
+          "section",
+          { class: "panel" },
+          runsTable(id, runs),
+          ...(agents.length === 0 ? [] : [agentsTable(agents)]),
+          ...(models.length === 0 ? [] : [modelsTable(models)])
+        )
+      )
     // A run that goes on must not throw away a text that is being typed.
     if (!panels.feedback.contains(document.activeElement)) drawFeedback(shown)
   }
-  const drawFeedback = (shown: SessionDetail): void => panels.feedback.replaceChildren(feedback(id, shown, about.write, () => void reread()))
+  const drawFeedback = (shown: SessionDetail): void =>
+    panels.feedback.replaceChildren(feedback(id, shown, about.write, () => void reread()))
 
   const reread = async (): Promise<void> => {
     const now = await StudioClient.detail(id, aborter.signal)
@@ -225,7 +336,11 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
       on: follow,
       problem: (message) => problem.replaceChildren(notice(message, "bad")),
       lost: (isLost) => {
-        problem.replaceChildren(...isLost ? [notice("The studio does not answer: what is shown may be old. It connects again by itself.", "bad")] : [])
+        problem.replaceChildren(
+          ...(isLost
+            ? [notice("The studio does not answer: what is shown may be old. It connects again by itself.", "bad")]
+            : [])
+        )
       }
     })
   }
@@ -237,9 +352,12 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
 
   head.append(notice("Reading the session …"))
   chooseAsked()
-  StudioClient.detail(id, aborter.signal).then(show).catch((error: unknown) => {
-    if (!aborter.signal.aborted) head.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
-  })
+  StudioClient.detail(id, aborter.signal)
+    .then(show)
+    .catch((error: unknown) => {
+      if (!aborter.signal.aborted)
+        head.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
+    })
   return {
     element,
     selected: () => talk.mark(state.selected),

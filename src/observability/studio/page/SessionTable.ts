@@ -1,4 +1,7 @@
-/** The list of sessions: searched, filtered and sorted by the server, kept up to date, some of them selected for a comparison or a dataset. */
+/**
+ * The list of sessions: searched, filtered and sorted by the server, kept up to date, some of them selected for a
+ * comparison or a dataset.
+ */
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
 import type { ExportFormat, SessionList, SessionSummary } from "../StudioApi.ts"
@@ -12,25 +15,40 @@ const pageSize = 50
 /** Time in which changes of sessions that are not in the list are taken together, in milliseconds. */
 const together = 1000
 
-const formats: ReadonlyArray<readonly [ExportFormat, string]> = [["atif", "ATIF trajectories"], ["jsonl", "JSON Lines of sessions"], ["sharegpt", "ShareGPT conversations"]]
+const formats: ReadonlyArray<readonly [ExportFormat, string]> = [
+  ["atif", "ATIF trajectories"],
+  ["jsonl", "JSON Lines of sessions"],
+  ["sharegpt", "ShareGPT conversations"]
+]
 
-const forms: ReadonlyArray<readonly [string, string]> = [["file", "one file"], ["archive", "archive"]]
+const forms: ReadonlyArray<readonly [string, string]> = [
+  ["file", "one file"],
+  ["archive", "archive"]
+]
 
 /** Name of a session for people. */
 export const chooseTitle = ({ goal, id, prompt, title }: SessionSummary): string => title ?? goal ?? prompt ?? id
 
 const renderScores = ({ scores }: SessionSummary): ReadonlyArray<HTMLElement> =>
-  scores.filter(({ run }) => run === undefined).slice(0, 3).map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))
+  scores
+    .filter(({ run }) => run === undefined)
+    .slice(0, 3)
+    .map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))
 
 const renderTags = (session: SessionSummary): ReadonlyArray<HTMLElement> => [
   ...(session.parent === undefined ? [] : [el("span", "tag", "sub-agent")]),
-  ...(session.replayOf === undefined ? [] : [el("span", "tag", `replay: ${session.replayOf.changed.join(", ") || "same"}`)]),
-  ...(session.children > 0 ? [el("span", "tag", `${session.children} ${session.children === 1 ? "sub-agent" : "sub-agents"}`)] : []),
+  ...(session.replayOf === undefined
+    ? []
+    : [el("span", "tag", `replay: ${session.replayOf.changed.join(", ") || "same"}`)]),
+  ...(session.children > 0
+    ? [el("span", "tag", `${session.children} ${session.children === 1 ? "sub-agent" : "sub-agents"}`)]
+    : []),
   ...(session.notes > 0 ? [el("span", "tag", `${session.notes} ${session.notes === 1 ? "note" : "notes"}`)] : []),
   ...renderScores(session)
 ]
 
-const cell = (name: string, ...inside: ReadonlyArray<Node | string>): HTMLElement => make("td", { "data-name": name }, ...inside)
+const cell = (name: string, ...inside: ReadonlyArray<Node | string>): HTMLElement =>
+  make("td", { "data-name": name }, ...inside)
 
 const heads = ["", "Session", "State", "Model", "Steps", "Tokens", "Cost", "Time", "Errors", "Active"] as const
 
@@ -53,9 +71,23 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
   const body = make("tbody")
   const found = make("span", { class: "dim", role: "status" })
   const problem = el("div")
-  const none = make("p", { class: "empty", hidden: "" }, "No session matches. Clear the search and the filters, or run hermes.")
-  const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name === "" ? el("span", "hidden", "Select") : name)))
-  const tableNode = make("table", { class: "sessions" }, make("caption", { class: "hidden" }, "Sessions"), make("thead", {}, head), body)
+  const none = make(
+    "p",
+    { class: "empty", hidden: "" },
+    "No session matches. Clear the search and the filters, or run hermes."
+  )
+  const head = make(
+    "tr",
+    {},
+    ...heads.map((name) => make("th", { scope: "col" }, name === "" ? el("span", "hidden", "Select") : name))
+  )
+  const tableNode = make(
+    "table",
+    { class: "sessions" },
+    make("caption", { class: "hidden" }, "Sessions"),
+    make("thead", {}, head),
+    body
+  )
   const compare = make("a", { class: "button", role: "link" }, "Compare")
   const format = choice(formats)
   const form = choice(forms, "", { title: "An archive (.tar.gz) has a file for each session" })
@@ -83,11 +115,17 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
       else chosen.delete(session.id)
       drawActions()
     })
-    const name = make("div", { class: "name" }, link(chooseTitle(session), toSession(session.id)), ...renderTags(session))
-    const sub = session.failure ?? (session.title === undefined ? "" : session.prompt ?? "")
+    const name = make(
+      "div",
+      { class: "name" },
+      link(chooseTitle(session), toSession(session.id)),
+      ...renderTags(session)
+    )
+    const sub = session.failure ?? (session.title === undefined ? "" : (session.prompt ?? ""))
     if (sub !== "") name.append(el("div", session.failure === undefined ? "sub" : "sub bad", sub))
     return make(
-      "tr", { "data-id": session.id },
+      "tr",
+      { "data-id": session.id },
       cell("", box),
       cell("Session", name),
       cell("State", statusChip(session.status)),
@@ -103,7 +141,10 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
 
   const draw = (): void => {
     body.replaceChildren(...shown.map(renderRow))
-    found.textContent = shown.length < total ? `${exact(shown.length)} of ${exact(total)} sessions` : `${exact(total)} ${total === 1 ? "session" : "sessions"}`
+    found.textContent =
+      shown.length < total
+        ? `${exact(shown.length)} of ${exact(total)} sessions`
+        : `${exact(total)} ${total === 1 ? "session" : "sessions"}`
     none.hidden = total > 0
     tableNode.hidden = total === 0
     more.hidden = shown.length >= total
@@ -137,7 +178,12 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     stop ??= StudioClient.listenToSessions(list.sequence, {
       on: ({ removed, sessions }) => applyChanges(sessions, removed),
       problem: (message) => problem.replaceChildren(notice(message, "bad")),
-      lost: (isLost) => problem.replaceChildren(...isLost ? [notice("The studio does not answer: what is shown may be old. It connects again by itself.", "bad")] : [])
+      lost: (isLost) =>
+        problem.replaceChildren(
+          ...(isLost
+            ? [notice("The studio does not answer: what is shown may be old. It connects again by itself.", "bad")]
+            : [])
+        )
     })
   }
 
@@ -157,9 +203,26 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
   download.hidden = true
   drawActions()
   void load(0)
-  const actions = make("div", { class: "actions" }, found, el("span", "gap"), compare, field("Format", format), field("As", form), download)
+  const actions = make(
+    "div",
+    { class: "actions" },
+    found,
+    el("span", "gap"),
+    compare,
+    field("Format", format),
+    field("As", form),
+    download
+  )
   return {
-    element: make("section", { class: "panel" }, actions, problem, none, make("div", { class: "tableBox" }, tableNode), more),
+    element: make(
+      "section",
+      { class: "panel" },
+      actions,
+      problem,
+      none,
+      make("div", { class: "tableBox" }, tableNode),
+      more
+    ),
     close: () => {
       aborter.abort()
       clearTimeout(waiting)

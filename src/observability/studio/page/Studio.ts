@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The timeline, the details and the difference are those of the one-file page (`trace/page`). Texts get to the screen as
- * text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page` bundles
- * these modules into `dist/pages/studio.js`.
+ * The timeline, the details and the difference are those of the one-file page (`trace/page`). Texts get to the screen
+ * as text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page`
+ * bundles these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { closeHelp, start } from "../../trace/page/Viewer.ts"
@@ -34,15 +34,23 @@ const nav = make("nav", { "aria-label": "Pages" })
 const home = make("span", { class: "home dim" })
 let shown: DisplayedPage | undefined
 
-const pages = [["", "Sessions"], ["insights", "Insights"]] as const
+const pages = [
+  ["", "Sessions"],
+  ["insights", "Insights"]
+] as const
 
 const drawNav = (): void => {
   const { page, parameters } = route()
-  nav.replaceChildren(...pages.map(([name, label]) => {
-    const made = link(label, address(name, page === "" || page === "insights" ? selectFilterParameters(parameters) : undefined))
-    if (page === name) made.setAttribute("aria-current", "page")
-    return made
-  }))
+  nav.replaceChildren(
+    ...pages.map(([name, label]) => {
+      const made = link(
+        label,
+        address(name, page === "" || page === "insights" ? selectFilterParameters(parameters) : undefined)
+      )
+      if (page === name) made.setAttribute("aria-current", "page")
+      return made
+    })
+  )
 }
 
 const listPage = (): DisplayedPage => {
@@ -57,7 +65,10 @@ const insightsPage = (): DisplayedPage => {
   return { element: make("div", { class: "listPage" }, filters.element, element), close }
 }
 
-const makeFailurePage = (message: string): DisplayedPage => ({ element: make("div", { class: "panel" }, notice(message, "bad"), link("Sessions", address(""))), close: () => undefined })
+const makeFailurePage = (message: string): DisplayedPage => ({
+  element: make("div", { class: "panel" }, notice(message, "bad"), link("Sessions", address(""))),
+  close: () => undefined
+})
 
 const about = StudioClient.about()
 
@@ -126,16 +137,27 @@ const show = async (): Promise<void> => {
 place.read = () => {
   const { page, parameters } = route()
   const row = parameters.get("row")
-  return new URLSearchParams({ view: parameters.get("view") ?? (page === "compare" ? "2" : "0"), ...(row === null ? {} : { row }) })
+  return new URLSearchParams({
+    view: parameters.get("view") ?? (page === "compare" ? "2" : "0"),
+    ...(row === null ? {} : { row })
+  })
 }
 place.write = (given) => {
   const { page } = route()
-  if (page === "session" || page === "compare") remember({ row: given.get("row") ?? "", view: page === "compare" ? given.get("view") ?? "" : "" })
+  if (page === "session" || page === "compare")
+    remember({ row: given.get("row") ?? "", view: page === "compare" ? (given.get("view") ?? "") : "" })
 }
 selected.listen(() => shown?.selected?.())
 
 document.body.append(
-  make("header", { class: "frame" }, make("a", { href: "#main", class: "skip" }, "Skip to the content"), el("b", "brand", "hermes studio"), nav, home),
+  make(
+    "header",
+    { class: "frame" },
+    make("a", { href: "#main", class: "skip" }, "Skip to the content"),
+    el("b", "brand", "hermes studio"),
+    nav,
+    home
+  ),
   main
 )
 document.querySelector(".skip")?.addEventListener("click", (event) => {

@@ -1,6 +1,18 @@
 /** Requests of the studio's page to its server, and the streams of events that it sends. */
 import type {
-  About, Comparison, Note, NoteRequest, Problem, Replayed, ReplayRequest, Score, ScoreRequest, SessionDetail, SessionEvent, SessionList, SessionsEvent
+  About,
+  Comparison,
+  Note,
+  NoteRequest,
+  Problem,
+  Replayed,
+  ReplayRequest,
+  Score,
+  ScoreRequest,
+  SessionDetail,
+  SessionEvent,
+  SessionList,
+  SessionsEvent
 } from "../StudioApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
 
@@ -23,26 +35,34 @@ const ask = async (path: string, options?: RequestInit): Promise<Response> => {
     response = await fetch(path, options)
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error
-    throw new RequestFailed("The studio cannot be reached. Start hermes trace serve again, and open the address that it prints.")
+    throw new RequestFailed(
+      "The studio cannot be reached. Start hermes trace serve again, and open the address that it prints."
+    )
   }
   if (!response.ok) throw new RequestFailed(await readProblem(response))
   return response
 }
 
-const read = async <A>(path: string, signal?: AbortSignal): Promise<A> => (await ask(path, signal === undefined ? {} : { signal })).json()
+const read = async <A>(path: string, signal?: AbortSignal): Promise<A> =>
+  (await ask(path, signal === undefined ? {} : { signal })).json()
 
 const send = async <A>(path: string, body: object): Promise<A> =>
-  (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json()
+  (
+    await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+  ).json()
 
 const session = (id: string): string => `/api/sessions/${encodeURIComponent(id)}`
 
-const query = (parameters: URLSearchParams): string => parameters.size === 0 ? "" : `?${parameters}`
+const query = (parameters: URLSearchParams): string => (parameters.size === 0 ? "" : `?${parameters}`)
 
 export const about = (): Promise<About> => read("/api/about")
-export const sessions = (parameters: URLSearchParams, signal?: AbortSignal): Promise<SessionList> => read(`/api/sessions${query(parameters)}`, signal)
-export const aggregates = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Aggregates> => read(`/api/aggregates${query(parameters)}`, signal)
+export const sessions = (parameters: URLSearchParams, signal?: AbortSignal): Promise<SessionList> =>
+  read(`/api/sessions${query(parameters)}`, signal)
+export const aggregates = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Aggregates> =>
+  read(`/api/aggregates${query(parameters)}`, signal)
 export const detail = (id: string, signal?: AbortSignal): Promise<SessionDetail> => read(session(id), signal)
-export const compare = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Comparison> => read(`/api/compare${query(parameters)}`, signal)
+export const compare = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Comparison> =>
+  read(`/api/compare${query(parameters)}`, signal)
 export const replay = (id: string, request: ReplayRequest): Promise<Replayed> => send(`${session(id)}/replay`, request)
 export const score = (id: string, request: ScoreRequest): Promise<Score> => send(`${session(id)}/scores`, request)
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
@@ -54,7 +74,11 @@ interface Receiver<A> {
   readonly lost: (isLost: boolean) => void
 }
 
-const listen = <A>(name: string, parameters: Readonly<Record<string, string>>, { lost, on, problem }: Receiver<A>): () => void => {
+const listen = <A>(
+  name: string,
+  parameters: Readonly<Record<string, string>>,
+  { lost, on, problem }: Receiver<A>
+): (() => void) => {
   const source = new EventSource(`/api/events?${new URLSearchParams(parameters)}`)
   source.addEventListener("open", () => lost(false))
   source.addEventListener("error", () => lost(true))
@@ -68,10 +92,11 @@ const listen = <A>(name: string, parameters: Readonly<Record<string, string>>, {
 }
 
 /** Listens to the list of sessions; returns what ends it. */
-export const listenToSessions = (after: number, receiver: Receiver<SessionsEvent>): () => void => listen("sessions", { after: String(after) }, receiver)
+export const listenToSessions = (after: number, receiver: Receiver<SessionsEvent>): (() => void) =>
+  listen("sessions", { after: String(after) }, receiver)
 
 /** Listens to a session; returns what ends it. */
-export const listenToSession = (id: string, after: number, receiver: Receiver<SessionEvent>): () => void =>
+export const listenToSession = (id: string, after: number, receiver: Receiver<SessionEvent>): (() => void) =>
   listen("session", { session: id, after: String(after) }, receiver)
 
 /** Address of a file with sessions: those of the ids, or those that a query finds. */

@@ -5,7 +5,8 @@ import type { Status, Tokens, Totals } from "../StudioApi.ts"
 import { RequestFailed } from "./StudioClient.ts"
 
 /** Sum of all tokens. */
-export const allTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number => input + output + cacheRead + cacheWrite
+export const allTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
+  input + output + cacheRead + cacheWrite
 
 /** Writes tokens, prompt → answer. */
 export const tokenFlow = (tokens: Tokens): string => {
@@ -15,11 +16,21 @@ export const tokenFlow = (tokens: Tokens): string => {
 
 /** Share of the prompt that came from the cache, in percent; empty for none. */
 export const cacheShare = ({ cacheRead, cacheWrite, input }: Tokens): string =>
-  cacheRead === 0 ? "" : `${Math.round(cacheRead / Math.max(1, input + cacheRead + cacheWrite) * 100)} %`
+  cacheRead === 0 ? "" : `${Math.round((cacheRead / Math.max(1, input + cacheRead + cacheWrite)) * 100)} %`
 
 /** Writes a cost; a lower bound where the price of some calls is unknown. */
-export const formatCost = ({ cost, unpriced }: { readonly cost?: number | undefined; readonly unpriced?: number | undefined }): string =>
-  cost === undefined ? unpriced !== undefined && unpriced > 0 ? "unknown" : "" : `${(unpriced ?? 0) > 0 ? "≥ " : ""}${dollars(cost) || "$0"}`
+export const formatCost = ({
+  cost,
+  unpriced
+}: {
+  readonly cost?: number | undefined
+  readonly unpriced?: number | undefined
+}): string =>
+  cost === undefined
+    ? unpriced !== undefined && unpriced > 0
+      ? "unknown"
+      : ""
+    : `${(unpriced ?? 0) > 0 ? "≥ " : ""}${dollars(cost) || "$0"}`
 
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false })
@@ -28,13 +39,24 @@ const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit"
 export const time = (at: number): HTMLElement => {
   const date = new Date(at)
   const isToday = date.toDateString() === new Date().toDateString()
-  const shown = el("time", "", isToday ? clock.format(date) : `${day.format(date)}${date.getFullYear() === new Date().getFullYear() ? "" : ` ${date.getFullYear()}`}, ${clock.format(date)}`)
+  const shown = el(
+    "time",
+    "",
+    isToday
+      ? clock.format(date)
+      : `${day.format(date)}${date.getFullYear() === new Date().getFullYear() ? "" : ` ${date.getFullYear()}`}, ${clock.format(date)}`
+  )
   shown.dateTime = date.toISOString()
   shown.title = date.toString()
   return shown
 }
 
-const statusWords: Readonly<Record<Status, string>> = { ok: "ok", error: "error", interrupted: "interrupted", running: "running" }
+const statusWords: Readonly<Record<Status, string>> = {
+  ok: "ok",
+  error: "error",
+  interrupted: "interrupted",
+  running: "running"
+}
 
 /** Shows the state of a run. */
 export const statusChip = (status: Status): HTMLElement => el("span", `state ${status}`, statusWords[status])
@@ -60,13 +82,20 @@ export const notice = (text: string, kind: "info" | "bad" = "info"): HTMLElement
 
 /** Text of a failure for the user. */
 export const describeFailure = (error: unknown): string =>
-  error instanceof RequestFailed ? error.message : `The page failed: ${error instanceof Error ? error.message : String(error)}. Reload it.`
+  error instanceof RequestFailed
+    ? error.message
+    : `The page failed: ${error instanceof Error ? error.message : String(error)}. Reload it.`
 
 /** A labelled field of a form. */
-export const field = <Control extends HTMLElement>(label: string, control: Control): HTMLElement => make("label", { class: "field" }, el("span", "", label), control)
+export const field = <Control extends HTMLElement>(label: string, control: Control): HTMLElement =>
+  make("label", { class: "field" }, el("span", "", label), control)
 
 /** A list of choices; the first one is chosen unless `chosen` names another. */
-export const choice = (values: ReadonlyArray<readonly [value: string, label: string]>, chosen = "", attributes: Readonly<Record<string, string>> = {}): HTMLSelectElement => {
+export const choice = (
+  values: ReadonlyArray<readonly [value: string, label: string]>,
+  chosen = "",
+  attributes: Readonly<Record<string, string>> = {}
+): HTMLSelectElement => {
   const made = make("select", attributes)
   for (const [value, label] of values) {
     const option = el("option", "", label)
@@ -78,7 +107,11 @@ export const choice = (values: ReadonlyArray<readonly [value: string, label: str
 }
 
 /** A button with its action. */
-export const button = (text: string, action: () => void, attributes: Readonly<Record<string, string>> = {}): HTMLButtonElement => {
+export const button = (
+  text: string,
+  action: () => void,
+  attributes: Readonly<Record<string, string>> = {}
+): HTMLButtonElement => {
   const made = make("button", { type: "button", ...attributes }, text)
   made.addEventListener("click", action)
   return made
@@ -92,12 +125,34 @@ export interface Column<A> {
 }
 
 /** A table that scrolls sideways where it is too wide; columns without any value are left out. */
-export const table = <A>(caption: string, entries: ReadonlyArray<A>, columns: ReadonlyArray<Column<A>>): HTMLElement => {
+export const table = <A>(
+  caption: string,
+  entries: ReadonlyArray<A>,
+  columns: ReadonlyArray<Column<A>>
+): HTMLElement => {
   const lines = entries.map((entry) => columns.map((column) => column.cell(entry)))
-  const used = columns.flatMap((column, index) => lines.some((line) => line[index] !== "") ? [[column, index] as const] : [])
-  const head = make("tr", {}, ...used.map(([column]) => make("th", { scope: "col", class: column.left ? "l" : "" }, column.head)))
-  const rows = lines.map((line) => make("tr", {}, ...used.map(([column, index]) => make("td", { class: column.left ? "l" : "" }, line[index] ?? ""))))
-  return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption }, make("table", { class: "figures" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows)))
+  const used = columns.flatMap((column, index) =>
+    lines.some((line) => line[index] !== "") ? [[column, index] as const] : []
+  )
+  const head = make(
+    "tr",
+    {},
+    ...used.map(([column]) => make("th", { scope: "col", class: column.left ? "l" : "" }, column.head))
+  )
+  const rows = lines.map((line) =>
+    make("tr", {}, ...used.map(([column, index]) => make("td", { class: column.left ? "l" : "" }, line[index] ?? "")))
+  )
+  return make(
+    "div",
+    { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
+    make(
+      "table",
+      { class: "figures" },
+      make("caption", {}, caption),
+      make("thead", {}, head),
+      make("tbody", {}, ...rows)
+    )
+  )
 }
 
 /** Runs something that a user started; says in `place` what failed. */

@@ -1,4 +1,7 @@
-/** The pane of the details: the selected row or change, else the totals. On narrow screens it opens over a part of the timeline. */
+/**
+ * The pane of the details: the selected row or change, else the totals. On narrow screens it opens over a part of the
+ * timeline.
+ */
 import { changeDetails } from "./DiffView.ts"
 import { el } from "./Elements.ts"
 import { changes, isDiff, rows, selected, state } from "./PageState.ts"

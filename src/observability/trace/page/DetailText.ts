@@ -52,7 +52,8 @@ export const renderFoldedText = (text: string): HTMLElement => {
   return box
 }
 
-const label = (key: string | undefined): ReadonlyArray<string | HTMLElement> => key === undefined ? [] : [el("span", "j-key", key), ": "]
+const label = (key: string | undefined): ReadonlyArray<string | HTMLElement> =>
+  key === undefined ? [] : [el("span", "j-key", key), ": "]
 
 const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
   const line = el("div", "j-line")
@@ -68,7 +69,7 @@ const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
 /** Shows a JSON value as a tree; what is folded is made when it is opened. */
 const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLElement => {
   if (value === null || typeof value !== "object") return scalarLine(key, value)
-  const [open, close] = Array.isArray(value) ? ["[", "]"] as const : ["{", "}"] as const
+  const [open, close] = Array.isArray(value) ? (["[", "]"] as const) : (["{", "}"] as const)
   // Of an array, too, with the places as keys.
   const entries: ReadonlyArray<readonly [string, unknown]> = Object.entries(value)
   if (entries.length === 0) {
@@ -85,7 +86,8 @@ const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLE
     if (isFilled) return
     isFilled = true
     for (const [one, inner] of entries.slice(0, mostEntries)) box.append(jsonTree(one, inner, depth + 1))
-    if (entries.length > mostEntries) box.append(el("div", "j-line dim", `… ${entries.length - mostEntries} more, see the text`))
+    if (entries.length > mostEntries)
+      box.append(el("div", "j-line dim", `… ${entries.length - mostEntries} more, see the text`))
   }
   box.addEventListener("toggle", () => {
     if (box.open) fill()

@@ -65,11 +65,17 @@ const renderComparison = (left: Row | undefined, right: Row | undefined): HTMLEl
   const same = el("div")
   const of = (row: Row | undefined): ReadonlyArray<Detail> => row?.details ?? []
   for (const title of new Set([...of(left), ...of(right)].map((one) => one.title))) {
-    const [a, b] = [joinDetailText(of(left).find((one) => one.title === title)), joinDetailText(of(right).find((one) => one.title === title))]
+    const [a, b] = [
+      joinDetailText(of(left).find((one) => one.title === title)),
+      joinDetailText(of(right).find((one) => one.title === title))
+    ]
     const isFolded = [...of(left), ...of(right)].some((one) => one.title === title && one.folded)
     if (a === b || isFolded) {
       const kept = el("details", "message")
-      kept.append(el("summary", "", a === b ? `${title}: the same in both` : title), ...a === b ? [renderFoldedText(a)] : comparison(a, b))
+      kept.append(
+        el("summary", "", a === b ? `${title}: the same in both` : title),
+        ...(a === b ? [renderFoldedText(a)] : comparison(a, b))
+      )
       same.append(kept)
     } else box.append(el("h3", "", title), ...comparison(a, b))
   }
@@ -87,7 +93,10 @@ export const changeDetails = (change: Change): HTMLElement => {
   const both = el("div", "sides")
   for (const [index, one] of [left, right].entries()) {
     const side = el("div")
-    side.append(el("h3", "", data.runs[index]?.name), one === undefined ? el("p", "dim", "not in this run") : facts(one))
+    side.append(
+      el("h3", "", data.runs[index]?.name),
+      one === undefined ? el("p", "dim", "not in this run") : facts(one)
+    )
     both.append(side)
   }
   box.append(head, both, renderComparison(left, right))

@@ -5,7 +5,11 @@ import type { Kind } from "../Row.ts"
 export const rowHeight = 26
 
 /** Creates an element. Its text is never read as markup. */
-export const el = <Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className = "", text?: string): HTMLElementTagNameMap[Tag] => {
+export const el = <Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  className = "",
+  text?: string
+): HTMLElementTagNameMap[Tag] => {
   const made = document.createElement(tag)
   if (className !== "") made.className = className
   if (text !== undefined) made.textContent = text
@@ -30,7 +34,15 @@ export const setPressed = (button: Element, on: boolean): void => button.setAttr
 /** Kinds of rows, in the order of their filters. */
 export const kinds: ReadonlyArray<Kind> = ["agent", "user", "system", "llm", "tool", "approval", "mark"]
 
-export const glyphs: Readonly<Record<Kind, string>> = { agent: "◆", user: "›", system: "§", llm: "✦", tool: "⚙", approval: "?", mark: "·" }
+export const glyphs: Readonly<Record<Kind, string>> = {
+  agent: "◆",
+  user: "›",
+  system: "§",
+  llm: "✦",
+  tool: "⚙",
+  approval: "?",
+  mark: "·"
+}
 
 type Colours = Readonly<Record<Kind | "bad" | "line" | "dim" | "fg" | "hot" | "panel" | "focus", string>>
 

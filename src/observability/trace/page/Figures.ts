@@ -8,7 +8,11 @@ export const exact = (count: number): string => format.format(count)
 
 /** Writes a count in few characters: `12.3k`, `1.5M`. */
 export const short = (count: number): string =>
-  count < 10_000 ? exact(count) : count < 1e6 ? `${(count / 1000).toFixed(count < 1e5 ? 1 : 0)}k` : `${(count / 1e6).toFixed(1)}M`
+  count < 10_000
+    ? exact(count)
+    : count < 1e6
+      ? `${(count / 1000).toFixed(count < 1e5 ? 1 : 0)}k`
+      : `${(count / 1e6).toFixed(1)}M`
 
 /** Writes a duration in milliseconds with a fitting unit; empty for none. */
 export const duration = (millis: number): string => {
@@ -17,14 +21,16 @@ export const duration = (millis: number): string => {
   if (millis < 1000) return `${Math.round(millis)} ms`
   if (millis < 60_000) return `${(millis / 1000).toFixed(millis < 10_000 ? 2 : 1)} s`
   const minutes = Math.floor(millis / 60_000)
-  return minutes < 60 ? `${minutes} min ${Math.round(millis % 60_000 / 1000)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  return minutes < 60
+    ? `${minutes} min ${Math.round((millis % 60_000) / 1000)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
 /** Writes the duration of a row. */
 export const formatRowDuration = (row: Row): string => duration(row.end - row.start)
 
 /** Writes a cost in US dollars; empty for none. */
-export const dollars = (cost: number): string => cost > 0 ? `$${cost.toFixed(4)}` : ""
+export const dollars = (cost: number): string => (cost > 0 ? `$${cost.toFixed(4)}` : "")
 
 /** Writes the tokens of a row, prompt → completion; empty for none. */
 export const tokens = (row: Row): string =>

@@ -19,10 +19,15 @@ const labels: Readonly<Record<Kind, string>> = {
 /** Keys of changes with a side that passes. */
 const shownChanges = (passes: (row: Row) => boolean): ReadonlyArray<number> =>
   changes.flatMap((change, key) =>
-    !(state.changes && change.state === "same") && sides(change).some((row) => row !== undefined && passes(row)) ? [key] : []
+    !(state.changes && change.state === "same") && sides(change).some((row) => row !== undefined && passes(row))
+      ? [key]
+      : []
   )
 
-/** Keys of rows that pass. Rows inside folded ones are left out, unless the query or the filter of failures looks for them. */
+/**
+ * Keys of rows that pass. Rows inside folded ones are left out, unless the query or the filter of failures looks for
+ * them.
+ */
 const shownRows = (passes: (row: Row) => boolean): ReadonlyArray<number> => {
   const folded = new Set<number>()
   const everywhere = query() !== "" || state.failed
@@ -49,7 +54,7 @@ export const choose = (): void => {
 
 const toggles = ["failed", "changes"] as const
 
-const press = (name: typeof toggles[number], on: boolean): void => {
+const press = (name: (typeof toggles)[number], on: boolean): void => {
   state[name] = on
   setPressed(byId(name), on)
 }
@@ -107,7 +112,10 @@ export const fold = (row: Row, closed: boolean): void => {
   choose()
 }
 
-/** Unfolds everything; with nothing folded, folds everything below the top, or the top where nothing else has rows inside. */
+/**
+ * Unfolds everything; with nothing folded, folds everything below the top, or the top where nothing else has rows
+ * inside.
+ */
 const foldAll = (): void => {
   const inside = state.folded.size > 0 ? [] : rows().filter(isParent)
   const below = inside.filter((row) => row.depth > 0)

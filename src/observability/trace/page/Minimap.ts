@@ -1,4 +1,7 @@
-/** The map above the timeline: always the whole run, parallel rows in lanes, and the zoomed part of it. Dragging zooms and moves the zoom. */
+/**
+ * The map above the timeline: always the whole run, parallel rows in lanes, and the zoomed part of it. Dragging zooms
+ * and moves the zoom.
+ */
 import type { Row } from "../Row.ts"
 import { colours, el } from "./Elements.ts"
 import { formatRowDuration } from "./Figures.ts"
@@ -31,12 +34,16 @@ const ticks = ({ from, to }: Extent, most: number): ReadonlyArray<number> => {
 /** Draws the axis in the head of the timeline. */
 const drawAxis = (): void => {
   const { from, to } = visible()
-  const marks = ticks(visible(), Math.max(1, Math.min(5, byId("axis").clientWidth / tickWidth))).filter((at) => at / (to - from) < 0.9)
-  byId("axis").replaceChildren(...marks.map((at) => {
-    const tick = el("span", "", inScale(from - whole().from + at))
-    tick.style.left = `${at / (to - from) * 100}%`
-    return tick
-  }))
+  const marks = ticks(visible(), Math.max(1, Math.min(5, byId("axis").clientWidth / tickWidth))).filter(
+    (at) => at / (to - from) < 0.9
+  )
+  byId("axis").replaceChildren(
+    ...marks.map((at) => {
+      const tick = el("span", "", inScale(from - whole().from + at))
+      tick.style.left = `${(at / (to - from)) * 100}%`
+      return tick
+    })
+  )
 }
 
 /** Tells if a row has a bar of its own; the agent at the top is as long as everything. */
@@ -63,7 +70,7 @@ const drawTicks = (pen: CanvasRenderingContext2D, width: number, height: number)
   pen.font = "11px system-ui, sans-serif"
   pen.textBaseline = "top"
   for (const at of ticks(whole(), Math.max(2, Math.floor(width / 120)))) {
-    const x = Math.round(at / (to - from) * width) + 0.5
+    const x = Math.round((at / (to - from)) * width) + 0.5
     pen.fillStyle = colours.line
     pen.fillRect(x, 0, 1, height)
     pen.fillStyle = colours.dim
@@ -75,8 +82,8 @@ const drawBar = (pen: CanvasRenderingContext2D, row: Row, width: number): void =
   const where = extent(row)
   if (where === undefined || !isOnMap(row)) return
   const { from, to } = whole()
-  const left = Math.max(0, (where.from - from) / (to - from) * width)
-  const right = Math.min(width, (where.to - from) / (to - from) * width)
+  const left = Math.max(0, ((where.from - from) / (to - from)) * width)
+  const right = Math.min(width, ((where.to - from) / (to - from)) * width)
   if (right < 0 || left > width || right < left) return
   const y = axisHeight + Math.max(0, computeLane(row)) * laneHeight
   pen.globalAlpha = row.kind === "agent" ? 0.35 : 1
@@ -174,7 +181,8 @@ const isInZoom = (x: number): boolean => {
 const onMove = (x: number, y: number): void => {
   if (dragged === undefined) {
     const row = shownRows()[nearest(x, y)]
-    map.title = row === undefined ? "" : [row.name, row.text.slice(0, 80), formatRowDuration(row)].filter(Boolean).join("\n")
+    map.title =
+      row === undefined ? "" : [row.name, row.text.slice(0, 80), formatRowDuration(row)].filter(Boolean).join("\n")
     map.style.cursor = isInZoom(x) ? "grab" : "crosshair"
     return
   }

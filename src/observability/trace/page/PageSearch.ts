@@ -14,24 +14,28 @@ const haystacks = new WeakMap<Row, string>()
 const haystack = (row: Row): string => {
   const known = haystacks.get(row)
   if (known !== undefined) return known
-  const text = [row.name, row.text, row.model, row.status, ...row.details.map((one) => one.text)].join("\n").toLowerCase()
+  const text = [row.name, row.text, row.model, row.status, ...row.details.map((one) => one.text)]
+    .join("\n")
+    .toLowerCase()
   haystacks.set(row, text)
   return text
 }
 
 /** Returns a test for rows that hold the query. */
-export const matcher = (): (row: Row) => boolean => {
+export const matcher = (): ((row: Row) => boolean) => {
   const asked = query()
   if (asked === "") return () => true
   const hits = new Set<number>()
   data.pool.forEach((text, index) => {
     if (text.toLowerCase().includes(asked)) hits.add(index)
   })
-  return (row) => haystack(row).includes(asked) || row.details.some((one) => one.parts?.some((part) => hits.has(part)) ?? false)
+  return (row) =>
+    haystack(row).includes(asked) || row.details.some((one) => one.parts?.some((part) => hits.has(part)) ?? false)
 }
 
 /** Tells if a value, written as JSON, holds the query. */
-export const holdsQuery = (value: unknown): boolean => query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
+export const holdsQuery = (value: unknown): boolean =>
+  query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
 
 /** Appends a text to an element, with the hits of the query marked, and returns the element. */
 export const appendMarked = <E extends HTMLElement>(node: E, text: string): E => {

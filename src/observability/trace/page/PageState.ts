@@ -1,11 +1,11 @@
 /**
- * State of the viewer: its data, the view in use, filters, selection and zoom, and the signals that tell the other modules
- * that it changed.
+ * State of the viewer: its data, the view in use, filters, selection and zoom, and the signals that tell the other
+ * modules that it changed.
  *
  * **Details**
  *
- * A view is a run, by its number, or the difference, which comes after the runs. A key names one entry of a view: the `id` of
- * a row, or the place of a change in the difference.
+ * A view is a run, by its number, or the difference, which comes after the runs. A key names one entry of a view: the
+ * `id` of a row, or the place of a change in the difference.
  */
 import type { Change } from "../Diff.ts"
 import type { Data, Run } from "../PageData.ts"
@@ -79,7 +79,7 @@ export let changes: ReadonlyArray<Change> = []
 export const rows = (): ReadonlyArray<Row> => data.runs[state.view]?.rows ?? []
 
 /** Number of entries of the view, before filters. */
-export const total = (): number => isDiff() ? changes.length : rows().length
+export const total = (): number => (isDiff() ? changes.length : rows().length)
 
 /** Returns both sides of a change. */
 export const sides = (change: Change): readonly [left: Row | undefined, right: Row | undefined] => [
@@ -141,7 +141,8 @@ const timeLimits = (run: Run): Extent => {
 const computeRunExtents = (run: Run): RunExtents => {
   const retries = new Map<number, number>()
   for (const row of run.rows) {
-    if (row.kind === "llm" && run.rows[row.parent]?.kind === "llm") retries.set(row.parent, (retries.get(row.parent) ?? 0) + 1)
+    if (row.kind === "llm" && run.rows[row.parent]?.kind === "llm")
+      retries.set(row.parent, (retries.get(row.parent) ?? 0) + 1)
   }
   const tokens = tokenExtents(run)
   const most = tokens.reduce((sum, one) => Math.max(sum, one.to), 1)
@@ -189,7 +190,7 @@ export const update = (given: Data): void => {
   const findKey = (key: number): number => {
     const [old, now] = [before[key], rows()[key]]
     if (old === undefined) return -1
-    return now !== undefined && identity(now) === identity(old) ? key : ids.get(identity(old)) ?? -1
+    return now !== undefined && identity(now) === identity(old) ? key : (ids.get(identity(old)) ?? -1)
   }
   state.selected = findKey(state.selected)
   state.folded = new Set([...state.folded].map(findKey).filter((key) => key >= 0))
@@ -222,7 +223,7 @@ export const zoomTo = (zoom: Extent | undefined): void => {
 export const rezoom = (by: number, move = 0, middle?: number): void => {
   const { from, to } = visible()
   const center = (middle ?? (from + to) / 2) + (to - from) * move
-  const half = (to - from) * by / 2
+  const half = ((to - from) * by) / 2
   zoomTo({ from: center - half, to: center + half })
 }
 

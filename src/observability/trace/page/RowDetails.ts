@@ -12,7 +12,8 @@ import { renderKind } from "./Timeline.ts"
 /** Role and beginning of a message of a request. */
 const summarizeMessage = (text: string, index: number): string => {
   const value = parseJsonText(text)
-  const { content, role }: { readonly content?: unknown; readonly role?: unknown } = typeof value === "object" && value !== null ? value : {}
+  const { content, role }: { readonly content?: unknown; readonly role?: unknown } =
+    typeof value === "object" && value !== null ? value : {}
   const begin = typeof content === "string" ? content.replace(/\s+/gu, " ").slice(0, 90) : ""
   return `${role ? String(role) : `message ${index + 1}`}${begin === "" ? "" : `: ${begin}`}`
 }
@@ -57,7 +58,7 @@ const section = (one: Detail): HTMLElement => {
 
 const formatCachedTokens = (row: Row): string =>
   row.cachedTokens > 0
-    ? `${exact(row.cachedTokens)} (${Math.round(row.cachedTokens / Math.max(1, row.promptTokens) * 100)} % of the prompt)`
+    ? `${exact(row.cachedTokens)} (${Math.round((row.cachedTokens / Math.max(1, row.promptTokens)) * 100)} % of the prompt)`
     : ""
 
 /** Numbers of a row, without those that are unknown. */

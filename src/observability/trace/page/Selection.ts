@@ -43,7 +43,9 @@ const isNotable = (key: number): boolean => {
 
 /** Keys among which the next failure is looked for: those in folded rows too. */
 const listSearchedKeys = (): ReadonlyArray<number> =>
-  isDiff() || query() !== "" || state.failed ? state.shown : rows().flatMap((row) => state.hidden.has(row.kind) ? [] : [row.id])
+  isDiff() || query() !== "" || state.failed
+    ? state.shown
+    : rows().flatMap((row) => (state.hidden.has(row.kind) ? [] : [row.id]))
 
 /** Selects the next failure or change in a direction, around the end. */
 export const nextFailure = (step: 1 | -1): void => {

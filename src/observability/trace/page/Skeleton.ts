@@ -1,4 +1,6 @@
-/** Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Pages put {@link viewer} where they want it. */
+/**
+ * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Pages put {@link viewer} where they want it.
+ */
 import { el, make } from "./Elements.ts"
 
 const parts = new Map<string, HTMLElement>()
@@ -54,31 +56,54 @@ const helpForm = (): HTMLElement => {
   form.method = "dialog"
   const title = el("b", "", "Keys")
   title.id = "helpTitle"
-  const note = el("p", "dim", "Drag over the map to zoom, drag the zoomed part to move it, double-click for the whole run. The address names the selected row.")
+  const note = el(
+    "p",
+    "dim",
+    "Drag over the map to zoom, drag the zoomed part to move it, double-click for the whole run. The address names the selected row."
+  )
   form.append(title, keyTable(), note, el("button", "", "Close"))
   return form
 }
 
 export const search = part("input", "search", {
-  type: "search", placeholder: "Search everything ( / )", "aria-label": "Search everything", autocomplete: "off", spellcheck: "false"
+  type: "search",
+  placeholder: "Search everything ( / )",
+  "aria-label": "Search everything",
+  autocomplete: "off",
+  spellcheck: "false"
 })
 export const map = part("canvas", "map", { "aria-hidden": "true" })
 /** Holds the drawn rows, and is as tall as all of them. */
 export const room = part("div", "room", { role: "presentation" })
 /** Scrolls the timeline. */
 export const list = part(
-  "div", "list", { role: "tree", tabindex: "0", "aria-label": "Timeline" },
+  "div",
+  "list",
+  { role: "tree", tabindex: "0", "aria-label": "Timeline" },
   part("div", "none", { hidden: "" }, "No row matches. ", button("clear", "Clear search and filters")),
   room
 )
-export const detail = part("div", "detail", { role: "region", tabindex: "-1", "aria-label": "Details of the selected row" })
+export const detail = part("div", "detail", {
+  role: "region",
+  tabindex: "-1",
+  "aria-label": "Details of the selected row"
+})
 export const help = part("dialog", "help", { "aria-labelledby": "helpTitle" }, helpForm())
 
 const tools = part(
-  "div", "tools", { role: "toolbar", "aria-label": "Search and filters" },
+  "div",
+  "tools",
+  { role: "toolbar", "aria-label": "Search and filters" },
   search,
   button("filters", "Filters", { "aria-expanded": "false" }),
-  part("span", "chosen", {}, part("span", "kinds"), button("failed", "Failures", { "aria-pressed": "false" }), button("changes", "Only changes", { "aria-pressed": "false" })),
+  part(
+    "span",
+    "chosen",
+    {},
+    part("span", "kinds"),
+    button("failed", "Failures", { "aria-pressed": "false" }),
+    button("changes", "Only changes", { "aria-pressed": "false" })
+  ),
   el("span", "gap"),
   part("span", "count", { role: "status" }),
   button("unzoom", "Whole run"),
@@ -89,20 +114,35 @@ const tools = part(
 )
 
 const axisRow = part(
-  "div", "axisRow", { "aria-hidden": "true" },
-  el("span"), el("span", "cost", "tokens"), part("span", "axis"), el("span", "time", "time")
+  "div",
+  "axisRow",
+  { "aria-hidden": "true" },
+  el("span"),
+  el("span", "cost", "tokens"),
+  part("span", "axis"),
+  el("span", "time", "time")
 )
 
 /** The viewer whole. */
 export const viewer = part(
-  "div", "viewer", {},
+  "div",
+  "viewer",
+  {},
   part("div", "top", {}, part("nav", "views", { role: "tablist", "aria-label": "Runs" }), part("span", "sums")),
   tools,
   map,
   part(
-    "div", "panes", {},
+    "div",
+    "panes",
+    {},
     part("div", "left", {}, axisRow, part("div", "sideNames"), list),
-    part("div", "right", {}, button("closeDetail", "✕", { "aria-label": "Close the details", title: "Close ( Escape )" }), detail)
+    part(
+      "div",
+      "right",
+      {},
+      button("closeDetail", "✕", { "aria-label": "Close the details", title: "Close ( Escape )" }),
+      detail
+    )
   ),
   help
 )

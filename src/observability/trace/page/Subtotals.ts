@@ -20,8 +20,19 @@ interface Sums {
   millis: number
 }
 
-const sums = (name: string, row?: number, depth = 0): Sums =>
-  ({ name, row, depth, calls: 0, tools: 0, failed: 0, prompt: 0, completion: 0, cached: 0, cost: 0, millis: 0 })
+const sums = (name: string, row?: number, depth = 0): Sums => ({
+  name,
+  row,
+  depth,
+  calls: 0,
+  tools: 0,
+  failed: 0,
+  prompt: 0,
+  completion: 0,
+  cached: 0,
+  cost: 0,
+  millis: 0
+})
 
 const add = (to: Sums, row: Row): void => {
   if (row.kind === "llm") to.calls++
@@ -74,9 +85,15 @@ type Column = readonly [head: string, value: (one: Sums) => string]
 const calls: Column = ["calls", (one) => exact(one.calls)]
 const tools: Column = ["tools", (one) => exact(one.tools)]
 const uses: Column = ["calls", (one) => exact(one.tools)]
-const failed: Column = ["failed", (one) => one.failed === 0 ? "" : exact(one.failed)]
-const used: Column = ["tokens", (one) => one.prompt + one.completion === 0 ? "" : `${short(one.prompt)} → ${short(one.completion)}`]
-const cached: Column = ["cached", (one) => one.cached === 0 ? "" : `${Math.round(one.cached / Math.max(1, one.prompt) * 100)} %`]
+const failed: Column = ["failed", (one) => (one.failed === 0 ? "" : exact(one.failed))]
+const used: Column = [
+  "tokens",
+  (one) => (one.prompt + one.completion === 0 ? "" : `${short(one.prompt)} → ${short(one.completion)}`)
+]
+const cached: Column = [
+  "cached",
+  (one) => (one.cached === 0 ? "" : `${Math.round((one.cached / Math.max(1, one.prompt)) * 100)} %`)
+]
 const cost: Column = ["cost", (one) => dollars(one.cost)]
 const time: Column = ["time", (one) => duration(one.millis)]
 
@@ -106,7 +123,10 @@ const table = (title: string, all: ReadonlyArray<Sums>, columns: ReadonlyArray<C
   made.append(head)
   for (const one of all) {
     const line = el("tr")
-    line.append(nameCell(one), ...used.map((column) => el("td", column === failed && one.failed > 0 ? "bad" : "", column[1](one))))
+    line.append(
+      nameCell(one),
+      ...used.map((column) => el("td", column === failed && one.failed > 0 ? "bad" : "", column[1](one)))
+    )
     made.append(line)
   }
   box.append(made)
@@ -117,12 +137,20 @@ const table = (title: string, all: ReadonlyArray<Sums>, columns: ReadonlyArray<C
 export const totalTables = (rows: ReadonlyArray<Row>): ReadonlyArray<HTMLElement> => [
   ...table("agent", ofAgents(rows), [calls, tools, failed, used, cached, cost, time]),
   ...table("model", ofModels(rows), [calls, failed, used, cached, cost, time]),
-  ...table("tool", by(rows, "tool", (row) => row.name), [uses, failed, time])
+  ...table(
+    "tool",
+    by(rows, "tool", (row) => row.name),
+    [uses, failed, time]
+  )
 ]
 
 /** Shows the totals of a run. */
 export const totals = (rows: ReadonlyArray<Row>): HTMLElement => {
   const box = el("div")
-  box.append(el("h2", "", "Totals"), ...totalTables(rows), el("p", "dim", "Select a row to see all of it. Press ? for the keys."))
+  box.append(
+    el("h2", "", "Totals"),
+    ...totalTables(rows),
+    el("p", "dim", "Select a row to see all of it. Press ? for the keys.")
+  )
   return box
 }

@@ -11,7 +11,10 @@ const show = (view: number): void => {
   viewed.emit()
 }
 
-const names = (): ReadonlyArray<string> => [...data.runs.map((run) => run.name), ...(data.diff === undefined ? [] : ["Difference"])]
+const names = (): ReadonlyArray<string> => [
+  ...data.runs.map((run) => run.name),
+  ...(data.diff === undefined ? [] : ["Difference"])
+]
 
 const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 }
 
@@ -35,11 +38,13 @@ const makeTab = (name: string, view: number): HTMLElement => {
 /** Draws tabs, totals, and what a view has or has not. */
 export const drawTabs = (): void => {
   const sums = (isDiff() ? data.changes : data.runs[state.view]?.sums) ?? []
-  byId("sums").replaceChildren(...sums.map(({ bad, name, value }) => {
-    const chip = el("span", bad ? "sum bad" : "sum")
-    chip.append(el("b", "", value), ` ${name}`)
-    return chip
-  }))
+  byId("sums").replaceChildren(
+    ...sums.map(({ bad, name, value }) => {
+      const chip = el("span", bad ? "sum bad" : "sum")
+      chip.append(el("b", "", value), ` ${name}`)
+      return chip
+    })
+  )
   for (const [view, tab] of tabs.entries()) {
     tab.setAttribute("aria-selected", String(view === state.view))
     tab.tabIndex = view === state.view ? 0 : -1

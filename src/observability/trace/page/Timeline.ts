@@ -5,7 +5,19 @@ import { colours, el, glyphs, rowHeight } from "./Elements.ts"
 import { dollars, formatRowDuration, tokens } from "./Figures.ts"
 import { fold } from "./Filters.ts"
 import { appendMarked } from "./PageSearch.ts"
-import { changes, extent, isBad, isDiff, isParent, findPlace, countRetries, rows, sides, state, visible } from "./PageState.ts"
+import {
+  changes,
+  extent,
+  isBad,
+  isDiff,
+  isParent,
+  findPlace,
+  countRetries,
+  rows,
+  sides,
+  state,
+  visible
+} from "./PageState.ts"
 import { select } from "./Selection.ts"
 import { list, room } from "./Skeleton.ts"
 
@@ -16,7 +28,7 @@ const margin = 8
 const deepest = 24
 
 /** Colour of a row's bar. */
-export const getBarColour = (row: Row): string => isBad(row) ? colours.bad : colours[row.kind]
+export const getBarColour = (row: Row): string => (isBad(row) ? colours.bad : colours[row.kind])
 
 /** The glyph of a row's kind. */
 export const renderKind = (row: Row): HTMLElement => {
@@ -31,7 +43,7 @@ const renderBar = (row: Row): HTMLElement => {
   const where = extent(row)
   const { from, to } = visible()
   if (where === undefined || !(where.to >= from && where.from <= to)) return track
-  const percent = (at: number): number => (at - from) / (to - from) * 100
+  const percent = (at: number): number => ((at - from) / (to - from)) * 100
   const left = Math.max(0, percent(where.from))
   const right = Math.min(100, percent(where.to))
   const bar = el("span", "bar")
@@ -64,7 +76,7 @@ const rowEntry = (row: Row, place: number): HTMLElement => {
   node.setAttribute("aria-level", String(row.depth + 1))
   const what = el("span", "what")
   what.style.paddingLeft = `${Math.min(row.depth, deepest) * 16}px`
-  const caret = el("span", "fold", isParent(row) ? isFolded ? "▸" : "▾" : "")
+  const caret = el("span", "fold", isParent(row) ? (isFolded ? "▸" : "▾") : "")
   if (isParent(row)) {
     node.setAttribute("aria-expanded", String(!isFolded))
     caret.addEventListener("click", (event) => {
@@ -80,7 +92,9 @@ const rowEntry = (row: Row, place: number): HTMLElement => {
   what.append(caret, renderKind(row), appendMarked(el("span", "name"), row.name), text)
   node.append(what, el("span", "cost", tokens(row)), renderBar(row), el("span", "time", formatRowDuration(row)))
   const used = tokens(row)
-  node.title = [row.name, row.status, formatRowDuration(row), used === "" ? "" : `${used} tokens`, dollars(row.cost)].filter(Boolean).join(" · ")
+  node.title = [row.name, row.status, formatRowDuration(row), used === "" ? "" : `${used} tokens`, dollars(row.cost)]
+    .filter(Boolean)
+    .join(" · ")
   return node
 }
 

@@ -1,7 +1,7 @@
 /**
- * Text of documents. Of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells, slides of
- * `.pptx`; layout, formulas, comments and pictures are left out, and the parsers are loaded when a document is read. Of
- * Jupyter notebooks: their cells in order with their text outputs.
+ * Text of documents. Of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells,
+ * slides of `.pptx`; layout, formulas, comments and pictures are left out, and the parsers are loaded when a document
+ * is read. Of Jupyter notebooks: their cells in order with their text outputs.
  *
  * Source: `hermes-product.md` §2.3 ("office documents are extracted", "notebooks are extracted").
  */
@@ -100,7 +100,7 @@ const makeRowVisitor = (lines: Array<string>, texts: ReadonlyArray<string>): Vis
       if (event.name === "v" || event.name === "t") inValue = false
       else if (event.name === "c") {
         while (cells.length < column) cells.push("")
-        cells[column] = type === "s" ? texts[Number(value)] ?? "" : value
+        cells[column] = type === "s" ? (texts[Number(value)] ?? "") : value
       } else if (event.name === "row") {
         lines.push(cells.join("\t"))
         cells = []
@@ -110,7 +110,7 @@ const makeRowVisitor = (lines: Array<string>, texts: ReadonlyArray<string>): Vis
 }
 
 /** The wanted parts of a document, by name. */
-const unpackParts = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
+const unpackParts = Effect.fnUntraced(function* (bytes: Uint8Array, wanted: RegExp) {
   const Zip = yield* Effect.promise(() => import("effect/encoding/Zip"))
   const parts = new Map<string, Uint8Array>()
   let unpacked = 0
@@ -124,9 +124,13 @@ const unpackParts = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegEx
         if (unpacked > maxUnpacked) return Problem.fail("the document is too large when it is unpacked")
         if (wanted.test(header.path)) pieces.push(piece)
         return Effect.void
-      }).pipe(Effect.andThen(Effect.sync(() => {
-        if (pieces.length > 0) parts.set(header.path, Bytes.concat(pieces))
-      })))
+      }).pipe(
+        Effect.andThen(
+          Effect.sync(() => {
+            if (pieces.length > 0) parts.set(header.path, Bytes.concat(pieces))
+          })
+        )
+      )
     })
   )
   return parts
@@ -137,25 +141,31 @@ const sortNaturally = (names: Iterable<string>): ReadonlyArray<string> =>
   Array.from(names).sort(new Intl.Collator("en", { numeric: true }).compare)
 
 const readPart = (part: Uint8Array, visit: Visit) =>
-  Effect.flatMap(Effect.promise(() => import("effect/encoding/Xml")), (Xml) =>
-    Stream.make(part).pipe(
-      Stream.pipeThroughChannel(Xml.decode()),
-      Stream.runForEach((event) => Effect.sync(() => visit(event)))
-    ))
+  Effect.flatMap(
+    Effect.promise(() => import("effect/encoding/Xml")),
+    (Xml) =>
+      Stream.make(part).pipe(
+        Stream.pipeThroughChannel(Xml.decode()),
+        Stream.runForEach((event) => Effect.sync(() => visit(event)))
+      )
+  )
 
 /** The text of a document whose file name satisfies {@link isDocument}. */
 export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string, Problem.Problem> = Effect.fnUntraced(
-  function*(name, bytes) {
+  function* (name, bytes) {
     const format = findFormat(name) ?? ".docx"
     const parts = yield* unpackParts(bytes, formats[format])
     const texts: Array<string> = []
     const strings = parts.get(sharedStrings)
     if (strings !== undefined) yield* readPart(strings, makeSharedTextVisitor(texts))
     const lines: Array<string> = []
-    for (const [index, part] of sortNaturally(parts.keys()).filter((part) => part !== sharedStrings).entries()) {
+    for (const [index, part] of sortNaturally(parts.keys())
+      .filter((part) => part !== sharedStrings)
+      .entries()) {
       if (format !== ".docx") lines.push(`# ${format === ".xlsx" ? "Sheet" : "Slide"} ${index + 1}`)
       const bytes = parts.get(part)
-      if (bytes !== undefined) yield* readPart(bytes, format === ".xlsx" ? makeRowVisitor(lines, texts) : makeParagraphVisitor(lines))
+      if (bytes !== undefined)
+        yield* readPart(bytes, format === ".xlsx" ? makeRowVisitor(lines, texts) : makeParagraphVisitor(lines))
     }
     return lines.length === 0 ? "" : `${lines.join("\n")}\n`
   },
@@ -176,18 +186,23 @@ const NotebookOutput = Schema.Struct({
   evalue: Schema.optionalKey(Schema.String)
 })
 
-const NotebookFile = Schema.fromJsonString(Schema.Struct({
-  cells: Schema.Array(Schema.Struct({
-    cell_type: Schema.String,
-    source: NotebookSource,
-    outputs: Schema.optionalKey(Schema.Array(NotebookOutput))
-  }))
-}))
+const NotebookFile = Schema.fromJsonString(
+  Schema.Struct({
+    cells: Schema.Array(
+      Schema.Struct({
+        cell_type: Schema.String,
+        source: NotebookSource,
+        outputs: Schema.optionalKey(Schema.Array(NotebookOutput))
+      })
+    )
+  })
+)
 
 const decodeNotebook = Schema.decodeUnknownOption(NotebookFile)
 const isNotebookSource = Schema.is(NotebookSource)
 
-const joinSource = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
+const joinSource = (source: typeof NotebookSource.Type): string =>
+  typeof source === "string" ? source : source.join("")
 
 const renderOutput = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
   if (text !== undefined) return joinSource(text)
@@ -200,9 +215,12 @@ const renderOutput = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.
 /** The cells of a notebook as text, or none where the text is not a notebook. */
 export const renderNotebook = (json: string): Option.Option<string> =>
   Option.map(decodeNotebook(json), ({ cells }) =>
-    cells.map(({ cell_type, source, outputs = [] }, index) => {
-      const head = `# [cell ${index + 1}: ${cell_type}]\n${joinSource(source).trimEnd()}\n`
-      return outputs.length === 0
-        ? head
-        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => renderOutput(output).trimEnd()).join("\n")}\n`
-    }).join("\n"))
+    cells
+      .map(({ cell_type, source, outputs = [] }, index) => {
+        const head = `# [cell ${index + 1}: ${cell_type}]\n${joinSource(source).trimEnd()}\n`
+        return outputs.length === 0
+          ? head
+          : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => renderOutput(output).trimEnd()).join("\n")}\n`
+      })
+      .join("\n")
+  )

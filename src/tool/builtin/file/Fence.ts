@@ -1,19 +1,20 @@
 /**
  * Files that the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
- * are not read, system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the one way from a
- * path that a model wrote to a path that a tool may touch: `~` expanded, relative to the call's directory, normalised, symbolic links
- * followed, judged.
+ * are not read, system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the
+ * one way from a path that a model wrote to a path that a tool may touch: `~` expanded, relative to the call's
+ * directory, normalised, symbolic links followed, judged.
  *
  * **Details**
  *
  * A path is judged twice, as written and with symbolic links followed, and refused when either is refused.
  * Comparison ignores case, because some file systems do. Where the generations of the specification differ, this is the
- * stricter one: project `.env` files are not read, and the session database and the agent's configuration neither read nor written.
- * `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
+ * stricter one: project `.env` files are not read, and the session database and the agent's configuration neither read
+ * nor written. `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
  *
- * Writes outside of the working tree of a run need an approval. The tree is the repository that holds the directory of the call,
- * else that directory; a repository that holds the user's whole home is none. Paths of the file tools are judged as they really are,
- * with symbolic links followed. In an environment that confines writes itself they need none: they fail there.
+ * Writes outside of the working tree of a run need an approval. The tree is the repository that holds the directory of
+ * the call, else that directory; a repository that holds the user's whole home is none. Paths of the file tools are
+ * judged as they really are, with symbolic links followed. In an environment that confines writes itself they need
+ * none: they fail there.
  *
  * **Gotchas**
  *
@@ -54,18 +55,43 @@ interface Denial {
   readonly advice: string
 }
 
-const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+const isWithin = (path: string, root: string): boolean =>
+  path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
 
 const systemTrees = [
-  "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr",
-  "/private/etc", "/private/var", "/system", "/library", "/var/db", "/var/lib/dpkg", "/var/spool/cron"
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/proc",
+  "/sbin",
+  "/sys",
+  "/usr",
+  "/private/etc",
+  "/private/var",
+  "/system",
+  "/library",
+  "/var/db",
+  "/var/lib/dpkg",
+  "/var/spool/cron"
 ]
 const systemFiles = ["/var/run/docker.sock", "/run/docker.sock"]
 const writableInside = ["/usr/src", "/usr/local/src", "/private/var/folders", "/private/var/tmp", "/dev/shm"]
 
 const startupFiles = [
-  ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".config/fish/config.fish", ".profile", ".zlogin",
-  ".zprofile", ".zshenv", ".zshrc"
+  ".bash_login",
+  ".bash_logout",
+  ".bash_profile",
+  ".bashrc",
+  ".config/fish/config.fish",
+  ".profile",
+  ".zlogin",
+  ".zprofile",
+  ".zshenv",
+  ".zshrc"
 ]
 /** Below a credential directory, what says nothing secret. */
 const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
@@ -87,12 +113,16 @@ const askTheUser = "Ask the user for the one value that you need."
 const isCredential = (path: string, places: PlacesOf): boolean =>
   isPlainSecret(path) ||
   processMaps.test(path) ||
-  places.agentHomes.some((home) => isWithin(path, foldHome(home)) && isOwnSecret(path.slice(foldHome(home).length + 1))) ||
+  places.agentHomes.some(
+    (home) => isWithin(path, foldHome(home)) && isOwnSecret(path.slice(foldHome(home).length + 1))
+  ) ||
   places.homes.some((home) => {
     const root = foldHome(home)
-    return credentialFiles.some((name) => path === `${root}/${name}`) ||
-      credentialDirectories.some((name) => isWithin(path, `${root}/${name}`)) &&
-        !(isWithin(path, `${root}/.ssh`) && publicFile.test(path))
+    return (
+      credentialFiles.some((name) => path === `${root}/${name}`) ||
+      (credentialDirectories.some((name) => isWithin(path, `${root}/${name}`)) &&
+        !(isWithin(path, `${root}/.ssh`) && publicFile.test(path)))
+    )
   })
 
 /** Refuses to read `path` (absolute, normalised, `/` between its parts); undefined when it may be read. */
@@ -110,7 +140,7 @@ export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined =
   const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
   if (
     systemFiles.includes(key) ||
-    systemTrees.some((root) => isWithin(key, root)) && !writableInside.some((root) => isWithin(key, root))
+    (systemTrees.some((root) => isWithin(key, root)) && !writableInside.some((root) => isWithin(key, root)))
   ) {
     return { reason: "it belongs to the system", advice: useTerminal }
   }
@@ -147,13 +177,17 @@ export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined =
 const maxPathChars = 4_096
 
 /** The file system and no more of the surroundings, so that a call keeps its own. */
-const platformOfFiles = Effect.gen(function*() {
-  return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(Context.add(Path.Path, yield* Path.Path))
+const platformOfFiles = Effect.gen(function* () {
+  return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(
+    Context.add(Path.Path, yield* Path.Path)
+  )
 })
 
 /** The home directory that `~` of a path stands for: that of the machine which has the file. */
-const makeHomeResolver = ({ home: remote, processes }: EnvironmentService, home: string | undefined) => (given: string): Effect.Effect<string | undefined> =>
-  processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
+const makeHomeResolver =
+  ({ home: remote, processes }: EnvironmentService, home: string | undefined) =>
+  (given: string): Effect.Effect<string | undefined> =>
+    processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
 
 /** Access to a file. `edit` shows what it held, so it must be readable too. */
 type Access = "read" | "write" | "edit"
@@ -181,45 +215,59 @@ interface Service {
 /** The one way from a path that a model wrote to a path that a tool may touch. */
 export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
   /** Over the file system and the machine's {@link Places}. */
-  static readonly layer: Layer.Layer<Targets, never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = Layer.effect(
-    Targets,
-    Effect.gen(function*() {
-      const path = yield* Path.Path
-      const places = yield* Places
-      const environment = yield* CommandEnvironment
-      // On another machine the user's files lie in another home directory.
-      const around = environment.processes === "here" ? Effect.succeed(places) : Effect.map(environment.home, (home): PlacesOf =>
-        home === undefined ? places : { ...places, home, homes: [...places.homes, home] })
-      const files = yield* platformOfFiles
+  static readonly layer: Layer.Layer<Targets, never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> =
+    Layer.effect(
+      Targets,
+      Effect.gen(function* () {
+        const path = yield* Path.Path
+        const places = yield* Places
+        const environment = yield* CommandEnvironment
+        // On another machine the user's files lie in another home directory.
+        const around =
+          environment.processes === "here"
+            ? Effect.succeed(places)
+            : Effect.map(environment.home, (home): PlacesOf =>
+                home === undefined ? places : { ...places, home, homes: [...places.homes, home] }
+              )
+        const files = yield* platformOfFiles
 
-      const toSlashPath = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
-      const judgeAccess = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
-        (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
+        const toSlashPath = (name: string): string => (path.sep === "/" ? name : name.replaceAll(path.sep, "/"))
+        const judgeAccess = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
+          (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
           (access === "read" ? undefined : judgeWrite(toSlashPath(name), places))
 
-      const resolve: Service["resolve"] = Effect.fnUntraced(function*(given, access) {
-        if (given.trim() === "") return yield* Problem.fail("the path is empty")
-        if (given.length > maxPathChars) return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
-        if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
-        const { cwd } = yield* ToolContext
-        const machine = yield* around
-        const literal = path.resolve(cwd, expandHome(given, machine.home))
-        const refuseAccess = ({ reason, advice }: Denial) =>
-          Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
-        const denied = judgeAccess(machine, literal, access)
-        if (denied !== undefined) return yield* refuseAccess(denied)
-        const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
-        const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
-        if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
-        return { given, path: literal, real }
-      })
+        const resolve: Service["resolve"] = Effect.fnUntraced(function* (given, access) {
+          if (given.trim() === "") return yield* Problem.fail("the path is empty")
+          if (given.length > maxPathChars)
+            return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
+          if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
+          const { cwd } = yield* ToolContext
+          const machine = yield* around
+          const literal = path.resolve(cwd, expandHome(given, machine.home))
+          const refuseAccess = ({ reason, advice }: Denial) =>
+            Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
+          const denied = judgeAccess(machine, literal, access)
+          if (denied !== undefined) return yield* refuseAccess(denied)
+          const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
+          const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
+          if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
+          return { given, path: literal, real }
+        })
 
-      return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
-    })
-  )
+        return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
+      })
+    )
 }
 
-const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/var/folders", "/private/var/folders"]
+const systemTemporary = [
+  "/tmp",
+  "/var/tmp",
+  "/dev/shm",
+  "/private/tmp",
+  "/private/var/tmp",
+  "/var/folders",
+  "/private/var/folders"
+]
 
 /** Bytes of a file that is compared for a question. */
 const maxPreviewBytes = 1024 * 1024
@@ -228,100 +276,145 @@ const maxPreviewBytes = 1024 * 1024
 interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
   readonly files: (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
-  /** Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only seems to look. */
+  /**
+   * Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only
+   * seems to look.
+   */
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
 /** Over the file system, and the machine's {@link Places} where they are known. */
-const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
-  const environmentOfCalls = yield* CommandEnvironment
-  const { isConfined } = environmentOfCalls
-  const path = yield* Path.Path
-  const platform = yield* platformOfFiles
-  const environment = yield* ProcessEnvironment
-  const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
-  const home = places?.home
-  const homeFor = makeHomeResolver(environmentOfCalls, home)
-  const trees = yield* WorkingTrees.make(home)
+const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =
+  Effect.gen(function* () {
+    const environmentOfCalls = yield* CommandEnvironment
+    const { isConfined } = environmentOfCalls
+    const path = yield* Path.Path
+    const platform = yield* platformOfFiles
+    const environment = yield* ProcessEnvironment
+    const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
+    const home = places?.home
+    const homeFor = makeHomeResolver(environmentOfCalls, home)
+    const trees = yield* WorkingTrees.make(home)
 
-  const followLinks = (name: string): Effect.Effect<string> =>
-    toCanonicalPath(name).pipe(
-      // A name that cannot be followed counts as written.
-      Effect.orElseSucceed(() => name),
-      Effect.provideContext(platform)
-    )
+    const followLinks = (name: string): Effect.Effect<string> =>
+      toCanonicalPath(name).pipe(
+        // A name that cannot be followed counts as written.
+        Effect.orElseSucceed(() => name),
+        Effect.provideContext(platform)
+      )
 
-  const readSurroundings = Effect.fnUntraced(function*(directory: string | undefined) {
-    const { cwd } = yield* ToolContext
-    const tree = yield* trees.rootOf(cwd)
-    const temporary = environment()["TMPDIR"]
-    const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
-    return {
-      cwd: at,
-      // A wall stands around the working tree already: a question about what it stops would have no effect.
-      roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...places?.safeRoots ?? []],
-      temporary: [...systemTemporary, ...temporary === undefined || !path.isAbsolute(temporary) ? [] : [path.resolve(temporary), yield* followLinks(path.resolve(temporary))]],
-      home,
-      agentHomes: places?.agentHomes ?? [],
-      inherited: places?.inherited
-    } satisfies Boundary.Surroundings
-  })
+    const readSurroundings = Effect.fnUntraced(function* (directory: string | undefined) {
+      const { cwd } = yield* ToolContext
+      const tree = yield* trees.rootOf(cwd)
+      const temporary = environment()["TMPDIR"]
+      const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
+      return {
+        cwd: at,
+        // A wall stands around the working tree already: a question about what it stops would have no effect.
+        roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
+        temporary: [
+          ...systemTemporary,
+          ...(temporary === undefined || !path.isAbsolute(temporary)
+            ? []
+            : [path.resolve(temporary), yield* followLinks(path.resolve(temporary))])
+        ],
+        home,
+        agentHomes: places?.agentHomes ?? [],
+        inherited: places?.inherited
+      } satisfies Boundary.Surroundings
+    })
 
-  /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
-  const renderPreview = Effect.fnUntraced(function*(tool: string, args: ToolArguments, file: string) {
-    const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
-    const shown = typeof name === "string" ? name : file
-    if (tool === "patch" && typeof patch === "string") return Redaction.redactText(`${patch}\n`)
-    if (tool === "patch") return typeof replaced === "string" && typeof replacement === "string" ? Redaction.redactText(makeUnifiedDiff(shown, `${replaced}\n`, `${replacement}\n`)) : undefined
-    if (typeof content !== "string") return undefined
-    const before = yield* Effect.gen(function*() {
-      if (places !== undefined && judgeRead(file, places) !== undefined) return undefined
-      const fs = yield* FileSystem.FileSystem
-      return Number((yield* fs.stat(file)).size) > maxPreviewBytes ? undefined : yield* fs.readFileString(file)
-    }).pipe(Effect.orElseSucceed(() => undefined), Effect.provideContext(platform))
-    return Redaction.redactText(makeUnifiedDiff(shown, before, content))
-  })
+    /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
+    const renderPreview = Effect.fnUntraced(function* (tool: string, args: ToolArguments, file: string) {
+      const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
+      const shown = typeof name === "string" ? name : file
+      if (tool === "patch" && typeof patch === "string") return Redaction.redactText(`${patch}\n`)
+      if (tool === "patch")
+        return typeof replaced === "string" && typeof replacement === "string"
+          ? Redaction.redactText(makeUnifiedDiff(shown, `${replaced}\n`, `${replacement}\n`))
+          : undefined
+      if (typeof content !== "string") return undefined
+      const before = yield* Effect.gen(function* () {
+        if (places !== undefined && judgeRead(file, places) !== undefined) return undefined
+        const fs = yield* FileSystem.FileSystem
+        return Number((yield* fs.stat(file)).size) > maxPreviewBytes ? undefined : yield* fs.readFileString(file)
+      }).pipe(
+        Effect.orElseSucceed(() => undefined),
+        Effect.provideContext(platform)
+      )
+      return Redaction.redactText(makeUnifiedDiff(shown, before, content))
+    })
 
-  const files: WorkingTree["files"] = Effect.fnUntraced(function*(tool, args) {
-    const paths = listWrittenPaths(tool, args)
-    const around = yield* readSurroundings(undefined)
-    const concerns: Array<Concern> = []
-    for (const given of paths) {
-      const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
-      const followed = yield* followLinks(literal)
-      // Paths that the fence refuses are not asked about: no answer would change it.
-      if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
-      const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
-      if (reason !== undefined) {
-        const preview = yield* renderPreview(tool, args, followed)
-        concerns.push({ key: `${reason}: ${followed}`, permanent: true, target: { kind: "path", text: followed }, ...preview === undefined ? {} : { preview } })
+    const files: WorkingTree["files"] = Effect.fnUntraced(function* (tool, args) {
+      const paths = listWrittenPaths(tool, args)
+      const around = yield* readSurroundings(undefined)
+      const concerns: Array<Concern> = []
+      for (const given of paths) {
+        const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
+        const followed = yield* followLinks(literal)
+        // Paths that the fence refuses are not asked about: no answer would change it.
+        if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
+        const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
+        if (reason !== undefined) {
+          const preview = yield* renderPreview(tool, args, followed)
+          concerns.push({
+            key: `${reason}: ${followed}`,
+            permanent: true,
+            target: { kind: "path", text: followed },
+            ...(preview === undefined ? {} : { preview })
+          })
+        }
       }
-    }
-    return concerns
-  })
+      return concerns
+    })
 
-  const command: WorkingTree["command"] = Effect.fnUntraced(function*({ command, workdir }) {
-    // Behind a wall its secrets are not there to be read.
-    if (typeof command !== "string" || isConfined) return []
-    const around = yield* readSurroundings(typeof workdir === "string" ? workdir : undefined)
-    const secrets = Boundary.listSecretReads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
-    // Any other command is asked about, or was approved.
-    if (!Danger.judge(command).onlyReads) return secrets
-    const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
-    const settings = yield* Effect.provideContext(RepositorySettings.findCommandConcerns(command, around.cwd), platform)
-    return [...secrets, ...settings, ...yield* Effect.provideContext(TreePrograms.findConcerns(command, lookup), platform)]
-  })
+    const command: WorkingTree["command"] = Effect.fnUntraced(function* ({ command, workdir }) {
+      // Behind a wall its secrets are not there to be read.
+      if (typeof command !== "string" || isConfined) return []
+      const around = yield* readSurroundings(typeof workdir === "string" ? workdir : undefined)
+      const secrets = Boundary.listSecretReads(command, around).map(({ path, reason }): Concern => ({
+        key: `${reason}: ${path}`,
+        permanent: true
+      }))
+      // Any other command is asked about, or was approved.
+      if (!Danger.judge(command).onlyReads) return secrets
+      const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
+      const settings = yield* Effect.provideContext(
+        RepositorySettings.findCommandConcerns(command, around.cwd),
+        platform
+      )
+      return [
+        ...secrets,
+        ...settings,
+        ...(yield* Effect.provideContext(TreePrograms.findConcerns(command, lookup), platform))
+      ]
+    })
 
-  return { files, command }
-})
+    return { files, command }
+  })
 
 /** A `file` toolset whose writes ask for an approval where the boundary says so. */
-export const guardFiles = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
-  Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ files }) => files))
+export const guardFiles = <E, R>(
+  toolset: Toolset.Toolset<E, R>
+): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(makeWorkingTree, ({ files }) => files)
+  )
 
 /** A `terminal` toolset whose commands do. */
-export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
-  Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ command }) => (tool, args) => tool === "terminal" ? command(args) : Effect.succeed([])))
+export const guardCommands = <E, R>(
+  toolset: Toolset.Toolset<E, R>
+): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(
+      makeWorkingTree,
+      ({ command }) =>
+        (tool, args) =>
+          tool === "terminal" ? command(args) : Effect.succeed([])
+    )
+  )
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
 /** Paths that a call of a file tool writes, as they are given. */

@@ -37,7 +37,7 @@ export const classifyFileName = (name: string): string | undefined => {
 const sniffLength = 8_192
 
 const isUtf16 = (bytes: Uint8Array): boolean =>
-  bytes.length >= 2 && (bytes[0] === 0xff && bytes[1] === 0xfe || bytes[0] === 0xfe && bytes[1] === 0xff)
+  bytes.length >= 2 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff))
 
 /** `-----BEGIN`, at the start of a file, as of a PEM block. */
 const pem = new TextEncoder().encode("-----BEGIN ")
@@ -66,17 +66,14 @@ const pieceSize = 64 * 1024
 export const forEachPiece: (
   real: string,
   visit: (bytes: Uint8Array) => boolean
-) => Effect.Effect<void, PlatformError, FileSystem.FileSystem> = Effect.fnUntraced(
-  function*(real, visit) {
-    const fs = yield* FileSystem.FileSystem
-    const file = yield* fs.open(real)
-    const buffer = new Uint8Array(pieceSize)
-    for (let size = yield* file.read(buffer); size > 0; size = yield* file.read(buffer)) {
-      if (!visit(buffer.subarray(0, size))) return
-    }
-  },
-  Effect.scoped
-)
+) => Effect.Effect<void, PlatformError, FileSystem.FileSystem> = Effect.fnUntraced(function* (real, visit) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* fs.open(real)
+  const buffer = new Uint8Array(pieceSize)
+  for (let size = yield* file.read(buffer); size > 0; size = yield* file.read(buffer)) {
+    if (!visit(buffer.subarray(0, size))) return
+  }
+}, Effect.scoped)
 
 /** A file's bytes as a whole; refused beyond `max` bytes. */
 export const readWhole: (
@@ -84,13 +81,13 @@ export const readWhole: (
   given: string,
   max: number
 ) => Effect.Effect<Uint8Array, PlatformError | Problem.Problem, FileSystem.FileSystem> = Effect.fnUntraced(
-  function*(real, given, max) {
+  function* (real, given, max) {
     const fs = yield* FileSystem.FileSystem
     const { size } = yield* fs.stat(real)
     return size > max
       ? yield* Problem.fail(`${given} has ${size} bytes, more than the ${max} that can be handled as a whole`, {
-        hint: "Work on it with a command line tool in the terminal."
-      })
+          hint: "Work on it with a command line tool in the terminal."
+        })
       : yield* fs.readFile(real)
   }
 )
@@ -100,8 +97,8 @@ export const readWhole: (
 //
 // **Details**
 //
-// A file whose every line ends with CRLF is edited with LF and written with CRLF. A file of mixed line ends is edited as
-// it is.
+// A file whose every line ends with CRLF is edited with LF and written with CRLF. A file of mixed line ends is edited
+// as it is.
 
 /** A file's text and what surrounds it. */
 export interface Text {
@@ -114,7 +111,9 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 const mark = "\uFEFF"
 
-/** The text of UTF-8 bytes; `undefined` where they are not UTF-8 and an edit would change bytes that it does not name. */
+/**
+ * The text of UTF-8 bytes; `undefined` where they are not UTF-8 and an edit would change bytes that it does not name.
+ */
 export const decode = (bytes: Uint8Array): Text | undefined => {
   let whole: string
   try {
@@ -144,8 +143,8 @@ export const makePlainText = (text: string): Text => ({ text, bom: false, crlf: 
 // **Details**
 //
 // A line is its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the text of a
-// file of up to 999 999 lines aligned, so that the model sees the indentation as it is. A line keeps its line end only if
-// it has one: a missing final newline shows. CRLF is shown as LF, a byte order mark is not shown, bytes that are not
+// file of up to 999 999 lines aligned, so that the model sees the indentation as it is. A line keeps its line end only
+// if it has one: a missing final newline shows. CRLF is shown as LF, a byte order mark is not shown, bytes that are not
 // UTF-8 show as U+FFFD. Lines before and after the window are only counted.
 //
 // Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
@@ -225,10 +224,16 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
   const renderContent = (): string => {
     const start = before.reduce((sum, line) => sum + line.length + 1, 0)
     const text = lines.join("\n")
-    const inside = before.length + behind.length === 0
-      ? text
-      : currentSecrets().within([...before, text, ...behind].join("\n"), start, start + text.length)
-    return lines.length === 0 ? "" : inside.split("\n").map((line, index) => formatNumberedLine(offset + index, line)).join("\n")
+    const inside =
+      before.length + behind.length === 0
+        ? text
+        : currentSecrets().within([...before, text, ...behind].join("\n"), start, start + text.length)
+    return lines.length === 0
+      ? ""
+      : inside
+          .split("\n")
+          .map((line, index) => formatNumberedLine(offset + index, line))
+          .join("\n")
   }
 
   const finishLine = (): void => {
@@ -254,7 +259,7 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
   }
 
   const storeBytes = (bytes: Uint8Array, from: number, to: number): void => {
-    if (current >= offset && current <= last || isNear()) {
+    if ((current >= offset && current <= last) || isNear()) {
       const room = Math.min(to - from, kept.length - held)
       kept.set(bytes.subarray(from, from + room), held)
       held += room

@@ -1,6 +1,6 @@
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes in
- * circles, and is warned before it overwrites what somebody else changed.
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
+ * when it goes in circles, and is warned before it overwrites what somebody else changed.
  *
  * **Details**
  *
@@ -8,8 +8,8 @@
  * remembered, and only the runtime knows them: another tool than `read_file` and `search_files` ran
  * ({@link Service.otherToolRan}), and the model lost its text to a compaction ({@link Service.forgetContents}).
  *
- * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process: an
- * edit takes milliseconds, and two agents that patch one file must not lose each other's change.
+ * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process:
+ * an edit takes milliseconds, and two agents that patch one file must not lose each other's change.
  *
  * **Example** (A file that somebody else changed)
  *
@@ -56,22 +56,22 @@ export interface Reading {
 }
 
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes
- * in circles, and is warned before it overwrites what somebody else changed.
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
+ * when it goes in circles, and is warned before it overwrites what somebody else changed.
  */
 export interface Service {
   /** Number of times in a row, this one included, that the session asked for exactly this. */
   readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
   /**
-   * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0 where the
-   * text has to be given, because it is new, changed, or not held by the conversation (`isHeld`).
+   * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0
+   * where the text has to be given, because it is new, changed, or not held by the conversation (`isHeld`).
    */
   readonly given: (session: SessionId, reading: Reading, isHeld: () => boolean) => Effect.Effect<number>
   /** The session knows this state of the file. */
   readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
   /**
-   * The session put the file into this state; `undefined` is: gone. `isKnown` is false where the conversation does not know the new
-   * text, because a script of its wrote it.
+   * The session put the file into this state; `undefined` is: gone. `isKnown` is false where the conversation does not
+   * know the new text, because a script of its wrote it.
    */
   readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined, isKnown?: boolean) => Effect.Effect<void>
   /** True when the session knows an earlier state of the file than this one. */
@@ -162,10 +162,12 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
       }),
     stale: (id, by) =>
       Effect.sync(() =>
-        Array.from(getState(id).seen).flatMap(([real, { at }]) => {
-          const write = writes.get(real)
-          return write !== undefined && write.by !== id && write.at > at && (by?.has(write.by) ?? true) ? [real] : []
-        }).sort()
+        Array.from(getState(id).seen)
+          .flatMap(([real, { at }]) => {
+            const write = writes.get(real)
+            return write !== undefined && write.by !== id && write.at > at && (by?.has(write.by) ?? true) ? [real] : []
+          })
+          .sort()
       ),
     editFailed: (id, what) =>
       Effect.sync(() => {
@@ -201,8 +203,8 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
 })
 
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes
- * in circles, and is warned before it overwrites what somebody else changed.
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
+ * when it goes in circles, and is warned before it overwrites what somebody else changed.
  */
 export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {}
 

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Each is kept as it was named and as it really is with symbolic links followed, so that a path is judged alike whichever
- * way it is written.
+ * Each is kept as it was named and as it really is with symbolic links followed, so that a path is judged alike
+ * whichever way it is written.
  *
  * **Example** (File tools that write below one directory only)
  *
@@ -51,7 +51,7 @@ export const toCanonicalPath: (
   path: string,
   links?: number
 ) => Effect.Effect<string, Problem.Problem | PlatformError, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
-  function*(target, links = maxLinks) {
+  function* (target, links = maxLinks) {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const real = yield* Effect.result(fs.realPath(target))
@@ -92,35 +92,43 @@ export interface NamedDirectories {
 export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {}
 
 /** Places by name. A name that cannot be followed (no permission) counts as written. */
-export const make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: NamedDirectories) {
+export const make = Effect.fnUntraced(function* ({ home, agentHome, inherited, safeRoots = [] }: NamedDirectories) {
   const path = yield* Path.Path
-  const listBothForms = Effect.fnUntraced(function*(name: string) {
+  const listBothForms = Effect.fnUntraced(function* (name: string) {
     const literal = path.resolve(name)
     const real = yield* Effect.orElseSucceed(toCanonicalPath(literal), () => literal)
     return literal === real ? [literal] : [literal, real]
   })
   const listAllForms = (names: ReadonlyArray<string | undefined>) =>
-    Effect.map(Effect.forEach(names.filter((name) => name !== undefined), listBothForms), (lists) => lists.flat())
+    Effect.map(
+      Effect.forEach(
+        names.filter((name) => name !== undefined),
+        listBothForms
+      ),
+      (lists) => lists.flat()
+    )
   return Places.of({
     home,
     homes: yield* listAllForms([home]),
     agentHomes: yield* listAllForms([agentHome]),
     safeRoots: yield* listAllForms(safeRoots),
-    ...inherited === undefined ? {} : { inherited: yield* listAllForms(inherited) }
+    ...(inherited === undefined ? {} : { inherited: yield* listAllForms(inherited) })
   })
 })
 
 /** Places by name, as a Layer. */
-export const layer = (named: NamedDirectories): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, make(named))
+export const layer = (named: NamedDirectories): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(Places, make(named))
 
 /** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
 export const layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
   Places,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const readVariable = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
     const path = yield* Path.Path
     const home = (yield* readVariable("HOME")) ?? (yield* readVariable("USERPROFILE"))
-    const agentHome = (yield* readVariable("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
+    const agentHome =
+      (yield* readVariable("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
     const roots = (yield* readVariable("HERMES_WRITE_SAFE_ROOT")) ?? ""
     const separator = path.sep === "\\" ? ";" : ":"
     return yield* make({ home, agentHome, safeRoots: roots.split(separator).filter((root) => root !== "") })

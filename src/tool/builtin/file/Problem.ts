@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A handler fails with {@link Problem} or a `PlatformError`; {@link mapToFailure} turns both into {@link Failure}, which the
- * tool returns as its result with `isFailure: true`. The form is the same for every tool: `success: false`, `error`, and
- * what helps the model to do better (`hint`, `similar_files`, …).
+ * A handler fails with {@link Problem} or a `PlatformError`; {@link mapToFailure} turns both into {@link Failure},
+ * which the tool returns as its result with `isFailure: true`. The form is the same for every tool: `success: false`,
+ * `error`, and what helps the model to do better (`hint`, `similar_files`, …).
  *
  * Source: `hermes-product.md` §2.1 (failures are JSON with `error`, bounded), §2.3.
  */
@@ -51,9 +51,8 @@ export const clip = (text: string, max: number): string =>
   text.length <= max ? text : TextCut.takeHead(text, Math.max(0, max - marker.length)) + marker
 
 const describePlatformError = ({ reason }: PlatformError): string => {
-  const where = "pathOrDescriptor" in reason && reason.pathOrDescriptor !== undefined
-    ? `: ${reason.pathOrDescriptor}`
-    : ""
+  const where =
+    "pathOrDescriptor" in reason && reason.pathOrDescriptor !== undefined ? `: ${reason.pathOrDescriptor}` : ""
   switch (reason._tag) {
     case "NotFound":
       return `no such file or directory${where}`
@@ -84,7 +83,8 @@ export const toFailure = (error: Problem | PlatformError): Failure =>
 
 /** An error with one more hint. */
 export const addHint = (error: Problem | PlatformError, hint: string): Problem => {
-  const [message, details] = error._tag === "Problem" ? [error.message, error.details] : [describePlatformError(error), {}]
+  const [message, details] =
+    error._tag === "Problem" ? [error.message, error.details] : [describePlatformError(error), {}]
   return new Problem({
     message,
     details: { ...details, hint: details.hint === undefined ? hint : `${details.hint} ${hint}` }
@@ -92,5 +92,6 @@ export const addHint = (error: Problem | PlatformError, hint: string): Problem =
 }
 
 /** Turns what a handler failed with into its result for the model. */
-export const mapToFailure = <A, R>(effect: Effect.Effect<A, Problem | PlatformError, R>): Effect.Effect<A, Failure, R> =>
-  Effect.mapError(effect, toFailure)
+export const mapToFailure = <A, R>(
+  effect: Effect.Effect<A, Problem | PlatformError, R>
+): Effect.Effect<A, Failure, R> => Effect.mapError(effect, toFailure)

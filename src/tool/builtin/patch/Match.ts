@@ -1,6 +1,6 @@
 /**
- * Texts and places for the matchers of `patch`: a text cut into lines once, places in it, and how a replacement fits a place.
- * Pure.
+ * Texts and places for the matchers of `patch`: a text cut into lines once, places in it, and how a replacement fits a
+ * place. Pure.
  */
 
 // Text written for one indentation moved to another. When the wanted lines were found with other indentation than they
@@ -49,12 +49,13 @@ const mapIndent = (from: string, known: ReadonlyMap<string, string>): string => 
 export const makeIndentAdapter = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>
-): (replacement: string) => string => {
+): ((replacement: string) => string) => {
   const known = pairIndents(written, found)
   if (known === undefined || Array.from(known).every(([from, to]) => from === to)) return (replacement) => replacement
   return (replacement) =>
-    replacement.split("\n")
-      .map((line) => line.trim() === "" ? line : mapIndent(readIndent(line), known) + line.trimStart())
+    replacement
+      .split("\n")
+      .map((line) => (line.trim() === "" ? line : mapIndent(readIndent(line), known) + line.trimStart()))
       .join("\n")
 }
 
@@ -107,10 +108,12 @@ export const findOccurrences = (text: string, wanted: string): ReadonlyArray<num
 }
 
 /** The place of `count` lines from line `first` on, with the last line end if `closed`. */
-export const locateLines = ({ text, lines }: Source, first: number, count: number, closed: boolean): {
-  readonly start: number
-  readonly end: number
-} => {
+export const locateLines = (
+  { text, lines }: Source,
+  first: number,
+  count: number,
+  closed: boolean
+): { readonly start: number; readonly end: number } => {
   const end = lines[first + count - 1]?.end ?? text.length
   return { start: lines[first]?.start ?? text.length, end: closed && text[end] === "\n" ? end + 1 : end }
 }

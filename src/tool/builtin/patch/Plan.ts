@@ -33,8 +33,8 @@ export const decodeText = (given: string, bytes: Uint8Array): Effect.Effect<Bina
   const text = Binary.decode(bytes)
   return text === undefined
     ? Problem.fail(`${given} is not UTF-8: an edit would change bytes that it does not name`, {
-      hint: "Convert it to UTF-8 first, for example with iconv in the terminal."
-    })
+        hint: "Convert it to UTF-8 first, for example with iconv in the terminal."
+      })
     : Effect.succeed(text)
 }
 
@@ -66,7 +66,11 @@ const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never,
   }
 }
 
-const applyHunks = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>): Effect.Effect<Uint8Array, Problem.Problem> =>
+const applyHunks = (
+  given: string,
+  bytes: Uint8Array,
+  hunks: ReadonlyArray<Hunk>
+): Effect.Effect<Uint8Array, Problem.Problem> =>
   Effect.flatMap(decodeText(given, bytes), (text) => {
     const result = V4A.apply(text.text, hunks)
     if (Result.isFailure(result)) return failHunk(given, result.failure)
@@ -74,7 +78,7 @@ const applyHunks = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>
   })
 
 /** A file that goes away must be a file: removing what a link leads to is not what was asked. */
-const refuseLink = Effect.fnUntraced(function*({ given, path }: Target) {
+const refuseLink = Effect.fnUntraced(function* ({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.result(fs.readLink(path))
   if (link._tag === "Success") {
@@ -85,11 +89,11 @@ const refuseLink = Effect.fnUntraced(function*({ given, path }: Target) {
 /** The changes that operations make together, one for each file that is really changed. */
 export const planChanges: (
   operations: ReadonlyArray<Operation>
-) => Effect.Effect<ReadonlyArray<Change.Change>, Failed, Needs> = Effect.fnUntraced(function*(operations) {
+) => Effect.Effect<ReadonlyArray<Change.Change>, Failed, Needs> = Effect.fnUntraced(function* (operations) {
   const targets = yield* Targets
   const files = new Map<string, PlannedFile>()
 
-  const findPlanned = Effect.fnUntraced(function*(given: string, access: "edit" | "write") {
+  const findPlanned = Effect.fnUntraced(function* (given: string, access: "edit" | "write") {
     const target = yield* targets.resolve(given, access)
     const known = files.get(target.real)
     if (known !== undefined) return known
@@ -119,9 +123,8 @@ export const planChanges: (
       setPlanned(file, undefined)
       continue
     }
-    const after = operation.hunks.length === 0
-      ? file.after
-      : yield* applyHunks(operation.path, file.after, operation.hunks)
+    const after =
+      operation.hunks.length === 0 ? file.after : yield* applyHunks(operation.path, file.after, operation.hunks)
     if (operation.moveTo === undefined) {
       setPlanned(file, after)
       continue

@@ -1,20 +1,30 @@
 /**
- * Replacing a text that a model wrote from memory: nine rules from exact to fuzzy, the first that finds something decides.
- * Pure.
+ * Replacing a text that a model wrote from memory: nine rules from exact to fuzzy, the first that finds something
+ * decides. Pure.
  *
  * **Details**
  *
  * A rule that finds more than one place is an error, unless all were asked for: the edit never lands in a wrong place,
- * and a looser rule is not asked to break the tie. Overlapping places count as several. `replaceAll` works with the rules
- * that compare everything that is visible; with those that leave something out (trimmed ends, likeness) a single place is
- * required.
+ * and a looser rule is not asked to break the tie. Overlapping places count as several. `replaceAll` works with the
+ * rules that compare everything that is visible; with those that leave something out (trimmed ends, likeness) a single
+ * place is required.
  *
  * Source: `hermes-product.md` §2.3 (`patch`, the nine-step chain).
  */
 import * as Result from "effect/Result"
 import { similarity } from "../../../domain/Similarity.ts"
 import * as Indent from "./Match.ts"
-import { returnAsIs, type Line, findLineNumber, locateLines, type Match, type Matcher, findOccurrences, type Source, toSource } from "./Match.ts"
+import {
+  returnAsIs,
+  type Line,
+  findLineNumber,
+  locateLines,
+  type Match,
+  type Matcher,
+  findOccurrences,
+  type Source,
+  toSource
+} from "./Match.ts"
 
 // Matchers that look for a text anywhere, also inside of lines. Pure.
 
@@ -79,7 +89,10 @@ const findOrigin = ({ pieces }: FoldedText, at: number) => {
 }
 
 /** Finds `wanted` in a folded text, as places of the original. A place never begins or ends inside of a piece. */
-const findInFolded = (folded: FoldedText, wanted: string): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
+const findInFolded = (
+  folded: FoldedText,
+  wanted: string
+): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
   findOccurrences(folded.text, wanted).flatMap((at) => {
     const head = findOrigin(folded, at)
     const tail = findOrigin(folded, at + wanted.length - 1)
@@ -90,7 +103,7 @@ const isWord = (char: string | undefined): boolean => char !== undefined && /[\p
 
 /** True when a place begins or ends in the middle of a word that goes on outside of it. */
 const isSplittingWord = (text: string, start: number, end: number): boolean =>
-  isWord(text[start - 1]) && isWord(text[start]) || isWord(text[end - 1]) && isWord(text[end])
+  (isWord(text[start - 1]) && isWord(text[start])) || (isWord(text[end - 1]) && isWord(text[end]))
 
 const takeLeadingBlanks = (text: string): string => text.slice(0, text.length - text.trimStart().length)
 const takeTrailingBlanks = (text: string): string => text.slice(text.trimEnd().length)
@@ -105,7 +118,7 @@ const trimReplacement = (replacement: string, before: string, after: string): st
  * Fits a replacement to a place that begins at the first word of a line: its lines move as the found lines did. Text
  * found in the middle of a line stays as it was written.
  */
-const moveLines = (source: Source, wanted: string, start: number): (replacement: string) => string => {
+const moveLines = (source: Source, wanted: string, start: number): ((replacement: string) => string) => {
   const body = wanted.replace(/^(?:[^\S\n]*\n)+/, "")
   const written = body.split("\n")
   const first = findLineNumber(source, start) - 1
@@ -124,8 +137,8 @@ const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
 const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\n])[^\S\n]+$/, "").length)
 
 /**
- * Number of blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text
- * must stand there too, and stay.
+ * Number of blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted
+ * text must stand there too, and stay.
  */
 export const matchWhitespaceNormalised: Matcher = (source, wanted) => {
   if (wanted.trim() === "") return []
@@ -145,7 +158,7 @@ const escapes: ReadonlyMap<string, string> = new Map([
   ["\\n", "\n"],
   ["\\r", "\r"],
   ["\\t", "\t"],
-  ["\\\"", "\""],
+  ['\\"', '"'],
   ["\\'", "'"],
   ["\\`", "`"],
   ["\\$", "$"],
@@ -158,7 +171,7 @@ export const matchEscapeNormalised: Matcher = (source, wanted) => {
   const kinds = new Set(wanted.match(escape) ?? [])
   if (kinds.size === 0) return []
   const unescape = (text: string): string =>
-    text.replace(escape, (found) => kinds.has(found) ? escapes.get(found) ?? found : found)
+    text.replace(escape, (found) => (kinds.has(found) ? (escapes.get(found) ?? found) : found))
   return matchExact(source, unescape(wanted)).map((match) => ({ ...match, adapt: unescape }))
 }
 
@@ -169,13 +182,19 @@ export const matchTrimmedBoundary: Matcher = (source, wanted) => {
   return matchExact(source, core).flatMap(({ start, end }): ReadonlyArray<Match> =>
     isSplittingWord(source.text, start, end)
       ? []
-      : [{ start, end, adapt: (replacement) => trimReplacement(replacement, takeLeadingBlanks(wanted), takeTrailingBlanks(wanted)) }]
+      : [
+          {
+            start,
+            end,
+            adapt: (replacement) => trimReplacement(replacement, takeLeadingBlanks(wanted), takeTrailingBlanks(wanted))
+          }
+        ]
   )
 }
 
 const typographic: ReadonlyMap<string, string> = new Map([
   ...Array.from("\u2018\u2019\u201A\u201B\u2032", (char) => [char, "'"] as const),
-  ...Array.from("\u201C\u201D\u201E\u201F\u2033\u00AB\u00BB", (char) => [char, "\""] as const),
+  ...Array.from("\u201C\u201D\u201E\u201F\u2033\u00AB\u00BB", (char) => [char, '"'] as const),
   ...Array.from("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", (char) => [char, "-"] as const),
   ...Array.from("\u200B\u200C\u200D\u2060\uFEFF", (char) => [char, ""] as const)
 ])
@@ -185,8 +204,11 @@ const toPlainCharacter = (char: string): string => typographic.get(char) ?? char
 /** Typographic quotes, dashes, spaces and composed characters count as their plain form. */
 export const matchUnicodeNormalised: Matcher = (source, wanted) => {
   const plain = wanted.replace(notAscii, toPlainCharacter)
-  if (plain.trim() === "" || plain === wanted && source.text.search(notAscii) === -1) return []
-  return findInFolded(foldText(source.text, notAscii, toPlainCharacter), plain).map((place) => ({ ...place, adapt: returnAsIs }))
+  if (plain.trim() === "" || (plain === wanted && source.text.search(notAscii) === -1)) return []
+  return findInFolded(foldText(source.text, notAscii, toPlainCharacter), plain).map((place) => ({
+    ...place,
+    adapt: returnAsIs
+  }))
 }
 
 // Matchers that compare whole lines. Each finds blocks of as many lines as are wanted. Pure.
@@ -194,16 +216,18 @@ export const matchUnicodeNormalised: Matcher = (source, wanted) => {
 /** Of the wanted lines: whether the block of lines from `first` on is what is wanted. */
 type Accepts = (wanted: ReadonlyArray<Line>) => (found: ReadonlyArray<Line>, first: number) => boolean
 
-const makeBlockMatcher = (accepts: Accepts): Matcher => (source, text) => {
-  const wanted = toSource(text).lines
-  const matches: Array<Match> = []
-  if (wanted.every(({ trimmed }) => trimmed === "")) return matches
-  const accepted = accepts(wanted)
-  for (let first = 0; first + wanted.length <= source.lines.length; first++) {
-    if (accepted(source.lines, first)) matches.push(makeBlockMatch(source, wanted, first, text.endsWith("\n")))
+const makeBlockMatcher =
+  (accepts: Accepts): Matcher =>
+  (source, text) => {
+    const wanted = toSource(text).lines
+    const matches: Array<Match> = []
+    if (wanted.every(({ trimmed }) => trimmed === "")) return matches
+    const accepted = accepts(wanted)
+    for (let first = 0; first + wanted.length <= source.lines.length; first++) {
+      if (accepted(source.lines, first)) matches.push(makeBlockMatch(source, wanted, first, text.endsWith("\n")))
+    }
+    return matches
   }
-  return matches
-}
 
 const makeBlockMatch = (source: Source, wanted: ReadonlyArray<Line>, first: number, closed: boolean): Match => ({
   ...locateLines(source, first, wanted.length, closed),
@@ -213,20 +237,28 @@ const makeBlockMatch = (source: Source, wanted: ReadonlyArray<Line>, first: numb
   )
 })
 
-const acceptEveryLine = (same: (found: Line, wanted: Line) => boolean): Accepts => (wanted) => (found, first) =>
-  wanted.every((line, index) => {
-    const other = found[first + index]
-    return other !== undefined && same(other, line)
-  })
+const acceptEveryLine =
+  (same: (found: Line, wanted: Line) => boolean): Accepts =>
+  (wanted) =>
+  (found, first) =>
+    wanted.every((line, index) => {
+      const other = found[first + index]
+      return other !== undefined && same(other, line)
+    })
 
 /** Blanks at both ends of each line are not compared. */
-export const matchLineTrimmed: Matcher = makeBlockMatcher(acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed))
+export const matchLineTrimmed: Matcher = makeBlockMatcher(
+  acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed)
+)
 
 const collapseBlanks = (text: string): string => text.replace(/\s+/g, " ")
 
 /** Indentation is not compared, and neither is how many blanks stand between words. */
 export const matchIndentationFlexible: Matcher = makeBlockMatcher(
-  acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed || collapseBlanks(found.trimmed) === collapseBlanks(wanted.trimmed))
+  acceptEveryLine(
+    (found, wanted) =>
+      found.trimmed === wanted.trimmed || collapseBlanks(found.trimmed) === collapseBlanks(wanted.trimmed)
+  )
 )
 
 const maxCompared = 400
@@ -241,10 +273,14 @@ const isTelling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.
 /** Mean likeness that the lines between two anchors must have. */
 const anchored = 0.7
 
-/** The first and the last of at least three lines are the same and at least one tells its place; those between are alike. */
+/**
+ * The first and the last of at least three lines are the same and at least one tells its place; those between are
+ * alike.
+ */
 export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
   const [head, tail] = [wanted[0], wanted[wanted.length - 1]]
-  if (wanted.length < 3 || head === undefined || tail === undefined || !isTelling(head) && !isTelling(tail)) return () => false
+  if (wanted.length < 3 || head === undefined || tail === undefined || (!isTelling(head) && !isTelling(tail)))
+    return () => false
   return (found, first) => {
     const end = found[first + wanted.length - 1]
     if (found[first]?.trimmed !== head.trimmed || end?.trimmed !== tail.trimmed) return false
@@ -263,7 +299,7 @@ const otherLikeness = 0.5
 
 /** At least four telling lines, three quarters of them the same; the others are alike. */
 export const matchContextAware: Matcher = makeBlockMatcher((wanted) => {
-  const counted = wanted.flatMap((line, index) => isTelling(line) ? [{ line, index }] : [])
+  const counted = wanted.flatMap((line, index) => (isTelling(line) ? [{ line, index }] : []))
   if (counted.length < 4) return () => false
   const allowed = Math.floor(counted.length * mayDiffer)
   return (found, first) => {
@@ -310,7 +346,10 @@ interface Replacement {
 export type ReplacementRefusal =
   | { readonly _tag: "Empty" }
   | { readonly _tag: "Unchanged" }
-  /** `closest` is the line of the text most like the first wanted one; `applyMatches`: the replacement stands there already. */
+  /**
+   * `closest` is the line of the text most like the first wanted one; `applyMatches`: the replacement stands there
+   * already.
+   */
   | { readonly _tag: "NotFound"; readonly closest: number | undefined; readonly applied: boolean }
   | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replacement["step"] }
 
@@ -330,7 +369,9 @@ const maxClosest = 80
 
 /** Line, from 1, most like the first telling wanted line. */
 const findClosestLine = ({ lines }: Source, wanted: string): number | undefined => {
-  const key = toSource(wanted).lines.find(({ trimmed }) => trimmed.length > 2)?.trimmed.slice(0, maxClosest)
+  const key = toSource(wanted)
+    .lines.find(({ trimmed }) => trimmed.length > 2)
+    ?.trimmed.slice(0, maxClosest)
   if (key === undefined || lines.length > maxCandidates) return undefined
   let best: { readonly line: number; readonly score: number } | undefined
   for (const [index, { trimmed }] of lines.entries()) {
@@ -363,7 +404,10 @@ const applyMatches = (text: string, matches: ReadonlyArray<Match>, replacement: 
 }
 
 /** Replacing a text that a model wrote from memory. */
-export const replace = (text: string, { wanted, replacement, replaceAll }: Request): Result.Result<Replacement, ReplacementRefusal> => {
+export const replace = (
+  text: string,
+  { wanted, replacement, replaceAll }: Request
+): Result.Result<Replacement, ReplacementRefusal> => {
   if (wanted === "") return Result.fail({ _tag: "Empty" })
   if (wanted === replacement) return Result.fail({ _tag: "Unchanged" })
   const source = toSource(text)

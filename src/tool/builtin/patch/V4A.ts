@@ -19,9 +19,9 @@
  * *** End Patch
  * ```
  *
- * `@@` begins a hunk; the text after it is a line above the hunk that tells its place, and several nest. `*** End of File`
- * in a hunk says that it ends where the file ends. Both frame lines are required: a patch without its end may have been
- * cut off. Text around the frame, such as a code fence, is not looked at.
+ * `@@` begins a hunk; the text after it is a line above the hunk that tells its place, and several nest.
+ * `*** End of File` in a hunk says that it ends where the file ends. Both frame lines are required: a patch without its
+ * end may have been cut off. Text around the frame, such as a code fence, is not looked at.
  *
  * Source: `hermes-product.md` §2.3 (`patch`).
  */
@@ -49,11 +49,11 @@ export type Operation =
   | { readonly _tag: "Add"; readonly path: string; readonly content: string }
   | { readonly _tag: "Delete"; readonly path: string }
   | {
-    readonly _tag: "Update"
-    readonly path: string
-    readonly moveTo: string | undefined
-    readonly hunks: ReadonlyArray<Hunk>
-  }
+      readonly _tag: "Update"
+      readonly path: string
+      readonly moveTo: string | undefined
+      readonly hunks: ReadonlyArray<Hunk>
+    }
 
 interface OpenHunk {
   readonly at: number
@@ -81,8 +81,8 @@ const kinds: Readonly<Record<string, HunkLine["kind"]>> = { " ": "context", "+":
 const isChange = ({ lines }: Hunk): boolean => lines.some(({ kind }) => kind !== "context")
 
 /**
- * Lines without even a blank at the end of a section are slips of the writer. Between other lines such a line is an empty
- * line of the file, whose blank got lost.
+ * Lines without even a blank at the end of a section are slips of the writer. Between other lines such a line is an
+ * empty line of the file, whose blank got lost.
  */
 const dropTrailingBlanks = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   let end = lines.length
@@ -138,7 +138,11 @@ const parseAddedFile = (body: ReadonlyArray<string>, first: number): Result.Resu
     : Result.fail(`line ${first + wrong} of the patch is inside an added file and does not begin with "+"`)
 }
 
-const parseUpdatedFile = (path: string, body: ReadonlyArray<string>, first: number): Result.Result<Operation, string> => {
+const parseUpdatedFile = (
+  path: string,
+  body: ReadonlyArray<string>,
+  first: number
+): Result.Result<Operation, string> => {
   const target = moveTo.exec(body[0] ?? "")?.[1]?.trimEnd()
   const skipped = target === undefined ? 0 : 1
   return Result.flatMap(parseHunks(body.slice(skipped), first + skipped), (hunks) => {
@@ -173,15 +177,19 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
     }
     let operation: Result.Result<Operation, string>
     if (move !== undefined) {
-      operation = dropTrailingBlanks(body).length > 0
-        ? Result.fail(`line ${from + 1} of the patch: "*** Move File:" has no lines of its own; use "*** Update File:"`)
-        : Result.succeed({ _tag: "Update", path: move[0], moveTo: move[1], hunks: [] })
+      operation =
+        dropTrailingBlanks(body).length > 0
+          ? Result.fail(
+              `line ${from + 1} of the patch: "*** Move File:" has no lines of its own; use "*** Update File:"`
+            )
+          : Result.succeed({ _tag: "Update", path: move[0], moveTo: move[1], hunks: [] })
     } else if (kind === "Add") {
       operation = Result.map(parseAddedFile(body, from + 1), (content) => ({ _tag: "Add", path, content }))
     } else if (kind === "Delete") {
-      operation = dropTrailingBlanks(body).length > 0
-        ? Result.fail(`line ${from + 1} of the patch: "*** Delete File:" has no lines of its own`)
-        : Result.succeed({ _tag: "Delete", path })
+      operation =
+        dropTrailingBlanks(body).length > 0
+          ? Result.fail(`line ${from + 1} of the patch: "*** Delete File:" has no lines of its own`)
+          : Result.succeed({ _tag: "Delete", path })
     } else if (kind === "Update") {
       operation = parseUpdatedFile(path, body, from + 1)
     } else {
@@ -201,10 +209,11 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
 //
 // **Details**
 //
-// Hunks are in the order of the file. What a hunk keeps and takes away is looked for below the hunk before it: as it is,
-// then without blanks at the ends of lines, then without indentation, then with typographic characters made plain; the
-// first of these that finds it decides. It must stand in exactly one place there, unless a marker that stands in exactly
-// one place says where to begin: then the first place from there on is meant. Kept lines stay as the file has them.
+// Hunks are in the order of the file. What a hunk keeps and takes away is looked for below the hunk before it: as it
+// is, then without blanks at the ends of lines, then without indentation, then with typographic characters made plain;
+// the first of these that finds it decides. It must stand in exactly one place there, unless a marker that stands in
+// exactly one place says where to begin: then the first place from there on is meant. Kept lines stay as the file has
+// them.
 
 /** Refusal of a hunk that has no place in a text. Lines count from 1. */
 export type HunkRefusal =
@@ -214,8 +223,13 @@ export type HunkRefusal =
   | { readonly _tag: "NoPlace"; readonly hunk: Hunk }
 
 const normalizeLine = (line: string): string =>
-  line.replace(/[\u2018\u2019\u2032]/g, "'").replace(/[\u201C\u201D\u2033]/g, "\"").replace(/[\u2010-\u2015\u2212]/g, "-")
-    .normalize("NFKD").replace(/\s+/g, " ").trim()
+  line
+    .replace(/[\u2018\u2019\u2032]/g, "'")
+    .replace(/[\u201C\u201D\u2033]/g, '"')
+    .replace(/[\u2010-\u2015\u2212]/g, "-")
+    .normalize("NFKD")
+    .replace(/\s+/g, " ")
+    .trim()
 
 /** Normal forms in which lines are compared, strictest first. */
 const forms: ReadonlyArray<(line: string) => string> = [
@@ -226,11 +240,15 @@ const forms: ReadonlyArray<(line: string) => string> = [
 ]
 
 /** Every index from `from` on where `block` stands in `lines`, by the first form that finds one. */
-const findPlaces = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, from: number): ReadonlyArray<number> => {
+const findPlaces = (
+  lines: ReadonlyArray<string>,
+  block: ReadonlyArray<string>,
+  from: number
+): ReadonlyArray<number> => {
   for (const form of forms) {
     const wanted = block.map(form)
     const compared: Array<string | undefined> = []
-    const normalizeAt = (index: number): string => compared[index] ??= form(lines[index] ?? "")
+    const normalizeAt = (index: number): string => (compared[index] ??= form(lines[index] ?? ""))
     const found: Array<number> = []
     for (let first = from; first + wanted.length <= lines.length; first++) {
       if (wanted.every((line, index) => normalizeAt(first + index) === line)) found.push(first)
@@ -244,7 +262,7 @@ const findPlaces = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, 
 const findMarkerPlaces = (lines: ReadonlyArray<string>, marker: string, from: number): ReadonlyArray<number> => {
   const same = findPlaces(lines, [marker], from)
   if (same.length > 0) return same
-  return lines.flatMap((line, index) => index >= from && line.trimStart().startsWith(marker) ? [index] : [])
+  return lines.flatMap((line, index) => (index >= from && line.trimStart().startsWith(marker) ? [index] : []))
 }
 
 interface HunkStart {
@@ -290,7 +308,10 @@ const locateHunk = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): R
 /** The lines that a hunk leaves at its place. */
 const applyHunk = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): ReadonlyArray<string> => {
   const old = hunk.lines.filter(({ kind }) => kind !== "add")
-  const adapt = Indent.makeIndentAdapter(old.map(({ text }) => text), lines.slice(place, place + old.length))
+  const adapt = Indent.makeIndentAdapter(
+    old.map(({ text }) => text),
+    lines.slice(place, place + old.length)
+  )
   const result: Array<string> = []
   let at = place
   for (const { kind, text } of hunk.lines) {

@@ -3,7 +3,8 @@
  *
  * **Details**
  *
- * Lines are put together from pieces; a line of which more than `maxKept` characters were read keeps only its beginning.
+ * Lines are put together from pieces; a line of which more than `maxKept` characters were read keeps only its
+ * beginning.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -24,8 +25,8 @@ import * as FileWalk from "../../../environment/FileWalk.ts"
 //
 // Expressions are JavaScript's, matched line by line. `(?i)`, `(?s)` and `(?m)` at the beginning, as other tools know
 // them, are understood. A line is matched up to `maxLineChars`. That alone bounds an expression with at most one
-// repetition, which is what most searches are. Any other runs under a time limit: nested or neighbouring repetitions can
-// take longer than the universe has.
+// repetition, which is what most searches are. Any other runs under a time limit: nested or neighbouring repetitions
+// can take longer than the universe has.
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
@@ -48,15 +49,21 @@ const inert = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]|<[^>]*>|[ims-]*:)
 const repetition = /[*+?]|\{\d*,?\d*\}/g
 const repeatedGroup = /\)(?:[*+]|\{\d)/
 
-/** An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such. */
+/**
+ * An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such.
+ */
 const stripInertParts = (source: string): string =>
-  source.replace(inert, (found) => found.startsWith("(") ? "(" : "x").replace(/([*+?}])\?/g, "$1")
+  source.replace(inert, (found) => (found.startsWith("(") ? "(" : "x")).replace(/([*+?}])\?/g, "$1")
 
 /** True when the time that an expression takes is bounded by the length of a line alone. */
 export const isBounded = (source: string): boolean => {
   const skeleton = stripInertParts(source)
-  return !/\\[1-9k]/.test(source) && (skeleton.match(repetition)?.length ?? 0) <= 1 && !repeatedGroup.test(skeleton) &&
+  return (
+    !/\\[1-9k]/.test(source) &&
+    (skeleton.match(repetition)?.length ?? 0) <= 1 &&
+    !repeatedGroup.test(skeleton) &&
     skeleton.split("|").length <= 16
+  )
 }
 
 /** Characters of an expression at most. */
@@ -83,8 +90,8 @@ export const compile = (source: string): Result.Result<Pattern, string> => {
   }
   const bounded = isBounded(body)
   return Result.succeed({
-    matching: (lines) => bounded ? scanLines(lines) : runWithin(maxMillis, () => scanLines(lines)),
-    indexIn: (each) => bounded ? Math.max(0, each.slice(0, maxLineChars).search(line)) : 0
+    matching: (lines) => (bounded ? scanLines(lines) : runWithin(maxMillis, () => scanLines(lines))),
+    indexIn: (each) => (bounded ? Math.max(0, each.slice(0, maxLineChars).search(line)) : 0)
   })
 }
 
@@ -126,7 +133,7 @@ interface Scanner {
 const shown = 400
 const maxKept = maxLineChars
 
-const dropCarriageReturn = (line: string): string => line.endsWith("\r") ? line.slice(0, -1) : line
+const dropCarriageReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line)
 
 /** A line as it is shown: of a long one the part around `at`. */
 const cutAround = (line: string, at: number): string => {
@@ -138,7 +145,8 @@ const cutAround = (line: string, at: number): string => {
 
 /** The lines of one file that match, out of a stream of its bytes. */
 export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
-  const clipLine = (line: string, at: number): string => cutAround(redact && line.length > shown ? redactText(line) : line, at)
+  const clipLine = (line: string, at: number): string =>
+    cutAround(redact && line.length > shown ? redactText(line) : line, at)
   const decoder = new TextDecoder()
   const hits: Array<Hit> = []
   let count = 0
@@ -171,7 +179,7 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
     open = open.filter(({ after }) => after.length < context)
   }
 
-  const isDone = (): boolean => tooSlow !== undefined || count >= maxMatches && open.length === 0
+  const isDone = (): boolean => tooSlow !== undefined || (count >= maxMatches && open.length === 0)
 
   const takeLines = (lines: ReadonlyArray<string>): void => {
     const matching = pattern.matching(lines)
@@ -223,9 +231,9 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
 // **Details**
 //
 // Files are looked at a few at a time and answered in the order of the walk, so that the same search gives the same
-// answer. It ends when enough was found for the page that is wanted and one more, when everything was looked at, or after
-// {@link deadline}; what was found until then is the answer. Files that are not text, that hold credentials, or that can
-// not be read are passed over.
+// answer. It ends when enough was found for the page that is wanted and one more, when everything was looked at, or
+// after {@link deadline}; what was found until then is the answer. Files that are not text, that hold credentials, or
+// that can not be read are passed over.
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
@@ -263,7 +271,7 @@ const listEntries = (scope: Scope, name: string, tally: FileWalk.Tally): Stream.
     : Stream.filter(FileWalk.walkFiles(scope.top, tally), scope.wanted)
 
 /** Runs a stream of findings until `enough` or the deadline. */
-const untilDeadline = Effect.fnUntraced(function*<A, E, R>(
+const untilDeadline = Effect.fnUntraced(function* <A, E, R>(
   tally: FileWalk.Tally,
   found: Stream.Stream<A, E, R>,
   enough: (one: A) => boolean
@@ -273,7 +281,8 @@ const untilDeadline = Effect.fnUntraced(function*<A, E, R>(
     Effect.sync(() => {
       all.push(one)
       return !enough(one)
-    }))
+    })
+  )
   const inTime = yield* Effect.timeoutOption(run, deadline)
   return { all, notes: { ...tally, late: Option.isNone(inTime) } satisfies Notes }
 })
@@ -286,7 +295,7 @@ export const findFiles = (scope: Scope, name: string, max: number) => {
 }
 
 /** Searches one file; nothing is found in one that is not text. */
-const scanFile = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: Options) {
+const scanFile = Effect.fnUntraced(function* (entry: FileWalk.Entry, options: Options) {
   const scanner = make(options)
   let first = true
   let text = true
@@ -297,19 +306,14 @@ const scanFile = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: Opt
   })
   const found: FileMatches = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
   return found.tooSlow === undefined
-    ? { entry, found } satisfies FileFound
+    ? ({ entry, found } satisfies FileFound)
     : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
-      hint: "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text first."
-    })
+        hint: "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text first."
+      })
 })
 
 /** The files of a scope in which something was found, until `enough`. */
-export const searchContents = (
-  scope: Scope,
-  name: string,
-  options: Options,
-  enough: (one: FileFound) => boolean
-) => {
+export const searchContents = (scope: Scope, name: string, options: Options, enough: (one: FileFound) => boolean) => {
   const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   const countUnreadable = (_: PlatformError): Effect.Effect<undefined> =>
     Effect.sync(() => {
@@ -319,7 +323,9 @@ export const searchContents = (
   const found = listEntries(scope, name, tally).pipe(
     Stream.filter((entry) => !entry.link && FileContent.classifyFileName(entry.name) === undefined),
     // A file that is gone or closed to us is no failure of the search; it is counted and told.
-    Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), { concurrency }),
+    Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), {
+      concurrency
+    }),
     Stream.filter((result): result is FileFound => result !== undefined && result.found.count > 0)
   )
   return untilDeadline(tally, found, enough)

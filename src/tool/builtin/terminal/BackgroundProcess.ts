@@ -20,8 +20,8 @@ import * as OutputText from "./OutputText.ts"
 import type * as ProcessEvents from "./ProcessEvents.ts"
 import type * as Shell from "./Shell.ts"
 
-// Decides when a match in a background process's output is worth a notification: at most one per 15 seconds, and none any more
-// from a process that was noisy for three windows in a row. Pure.
+// Decides when a match in a background process's output is worth a notification: at most one per 15 seconds, and none
+// any more from a process that was noisy for three windows in a row. Pure.
 //
 // Source: `hermes-product.md` §2.3.
 
@@ -79,7 +79,9 @@ const maxShownChars = 500
 /** Characters of several lines that are taken for the first part of a value which goes on. */
 const shortestPart = 8
 
-/** End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end. */
+/**
+ * End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end.
+ */
 const findReadyEnd = (text: string, cut: number): number => {
   const part = text.slice(cut)
   const isPart = part.includes("\n") && part.replaceAll(/\s/g, "").length >= shortestPart
@@ -90,7 +92,7 @@ const findReadyEnd = (text: string, cut: number): number => {
  * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
  * ended yet (a prompt) is looked at too, and reported once.
  */
-export const makeMatcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) => Match | undefined => {
+export const makeMatcher = (patterns: ReadonlyArray<string>): ((chunk: Uint8Array) => Match | undefined) => {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   let rest = ""
   let restReported = false
@@ -197,18 +199,22 @@ const countLines = (bytes: Uint8Array): number => {
 
 const makeWatcher = (
   options: Options,
-  tell: (event: { readonly _tag: "WatchDemoted" } | {
-    readonly _tag: "WatchMatched"
-    readonly suppressed: number
-    readonly pattern: string
-    readonly lines: ReadonlyArray<string>
-  }) => Effect.Effect<void>,
+  tell: (
+    event:
+      | { readonly _tag: "WatchDemoted" }
+      | {
+          readonly _tag: "WatchMatched"
+          readonly suppressed: number
+          readonly pattern: string
+          readonly lines: ReadonlyArray<string>
+        }
+  ) => Effect.Effect<void>,
   demoted: () => void
-): (chunk: Uint8Array) => Effect.Effect<void> => {
+): ((chunk: Uint8Array) => Effect.Effect<void>) => {
   if (options.watchPatterns.length === 0) return () => Effect.void
   const match = makeMatcher(options.watchPatterns)
   let state = unwatched
-  return Effect.fnUntraced(function*(chunk) {
+  return Effect.fnUntraced(function* (chunk) {
     if (state.demoted) return
     const found = match(chunk)
     if (found === undefined) return
@@ -224,10 +230,10 @@ const makeWatcher = (
 }
 
 /**
- * Starts a process in a scope of its own below the given one. Closing the given scope takes it down; it needs nothing of
- * the fiber that starts it.
+ * Starts a process in a scope of its own below the given one. Closing the given scope takes it down; it needs nothing
+ * of the fiber that starts it.
  */
-export const start = Effect.fnUntraced(function*(
+export const start = Effect.fnUntraced(function* (
   shell: Shell.Shell,
   publish: ProcessEvents.Service["publish"],
   parent: Scope.Scope,
@@ -251,24 +257,30 @@ export const start = Effect.fnUntraced(function*(
     }
   )
   const scope = yield* Scope.fork(parent, "sequential")
-  const running = yield* shell.start({
-    command: options.command,
-    cwd: options.cwd,
-    terminal: options.terminal,
-    stdin: Stream.fromQueue(input),
-    onOutput: (chunks) =>
-      Effect.forEach(chunks, (chunk) => {
-        output.push(chunk)
-        total += countLines(chunk)
-        return watch(chunk)
-      }, { discard: true })
-  }).pipe(
-    Scope.provide(scope),
-    Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
-  )
+  const running = yield* shell
+    .start({
+      command: options.command,
+      cwd: options.cwd,
+      terminal: options.terminal,
+      stdin: Stream.fromQueue(input),
+      onOutput: (chunks) =>
+        Effect.forEach(
+          chunks,
+          (chunk) => {
+            output.push(chunk)
+            total += countLines(chunk)
+            return watch(chunk)
+          },
+          { discard: true }
+        )
+    })
+    .pipe(
+      Scope.provide(scope),
+      Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
+    )
   const startedAt = yield* Clock.currentTimeMillis
 
-  yield* Effect.gen(function*() {
+  yield* Effect.gen(function* () {
     const exit = yield* running.exit
     yield* Scope.close(scope, Exit.void)
     const endedAt = yield* Clock.currentTimeMillis
@@ -291,7 +303,9 @@ export const start = Effect.fnUntraced(function*(
     Effect.suspend(() =>
       ended === undefined
         ? Effect.asVoid(effect)
-        : Effect.fail(new NotRunning({ message: `${id} has ended with exit code ${ended.exit.code}: it takes no input` }))
+        : Effect.fail(
+            new NotRunning({ message: `${id} has ended with exit code ${ended.exit.code}: it takes no input` })
+          )
     )
 
   return {

@@ -1,6 +1,6 @@
 /**
- * Commands that are not run as asked, because it would hang the call or be left running unseen, and what the model is told to do
- * instead. Quoted text and `--help`/`--version` are exempt.
+ * Commands that are not run as asked, because it would hang the call or be left running unseen, and what the model is
+ * told to do instead. Quoted text and `--help`/`--version` are exempt.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -8,13 +8,13 @@ import { read } from "../../shell/ShellScript.ts"
 import type { Exit } from "./Shell.ts"
 import { readKeyword, type Script, type Simple, type Terminator, type Word } from "../../shell/ShellTree.ts"
 
-// Simple commands of a command line, as far as it takes to tell what would run and what would be left running. Nothing is
-// expanded.
+// Simple commands of a command line, as far as it takes to tell what would run and what would be left running. Nothing
+// is expanded.
 //
 // **Gotchas**
 //
-// Guidance, not a security boundary: `eval`, variables and scripts can hide anything. What is quoted stays text, so that
-// prose which mentions a command is never taken for one.
+// Guidance, not a security boundary: `eval`, variables and scripts can hide anything. What is quoted stays text, so
+// that prose which mentions a command is never taken for one.
 
 /** One simple command. Redirections are left out; quotes are removed. */
 export interface SimpleCommand {
@@ -30,8 +30,8 @@ const assignment = /^[A-Za-z_][A-Za-z0-9_]*\+?=/
 const parentheses = new Set(["(", ")", "()"])
 
 /**
- * The words of a command from its program on: without reserved words, assignments and prefixes such as `sudo` and `env`.
- * The program is named without its directory.
+ * The words of a command from its program on: without reserved words, assignments and prefixes such as `sudo` and
+ * `env`. The program is named without its directory.
  */
 const extractProgram = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
@@ -48,15 +48,19 @@ const extractProgram = (words: ReadonlyArray<string>): ReadonlyArray<string> => 
 /** The text of a word, with `$name` for a variable and `$` for a substitution; none for a file that a command gives. */
 const renderWord = (word: Word): string | undefined => {
   if (word.some((part) => part._tag === "Substitution" && part.asFile)) return undefined
-  return word.map((part) =>
-    part._tag === "Text" ? part.text : part._tag === "Variable" && part.name !== "((" ? `$${part.name}` : "$"
-  ).join("")
+  return word
+    .map((part) =>
+      part._tag === "Text" ? part.text : part._tag === "Variable" && part.name !== "((" ? `$${part.name}` : "$"
+    )
+    .join("")
 }
 
 /** Parentheses of groups and definitions, and `((…))` as a command, are no words of a program. */
 const isWord = (word: Word, index: number): boolean => {
   const [first] = word
-  return !parentheses.has(readKeyword(word) ?? "") && !(index === 0 && first?._tag === "Variable" && first.name === "((")
+  return (
+    !parentheses.has(readKeyword(word) ?? "") && !(index === 0 && first?._tag === "Variable" && first.name === "((")
+  )
 }
 
 const collectCommands = (script: Script, depth: number, out: Array<SimpleCommand>): void => {
@@ -75,7 +79,7 @@ const collectCommands = (script: Script, depth: number, out: Array<SimpleCommand
 
 const listSubstitutingWords = ({ redirections, words }: Simple): ReadonlyArray<Word> => [
   ...words,
-  ...redirections.flatMap(({ operator, target }) => operator === "<<" || operator === "<<-" ? [] : [target])
+  ...redirections.flatMap(({ operator, target }) => (operator === "<<" || operator === "<<-" ? [] : [target]))
 ]
 
 /** Reads a command line. Never fails: what is not closed, or nests too deeply, ends with the text. */
@@ -85,7 +89,8 @@ export const parse = (text: string): ReadonlyArray<SimpleCommand> => {
   return out
 }
 
-// Meanings of an exit code when it is not a failure, or says more than a number: `grep` found nothing, `curl` got no host.
+// Meanings of an exit code when it is not a failure, or says more than a number: `grep` found nothing, `curl` got no
+// host.
 //
 // Source: `hermes-product.md` §2.3.
 
@@ -94,22 +99,24 @@ const differ = { 1: "The inputs differ; this is not an error." }
 const isFalse = { 1: "The condition is false; this is not an error." }
 
 const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
-  "grep": noMatch,
-  "egrep": noMatch,
-  "fgrep": noMatch,
-  "zgrep": noMatch,
-  "rg": noMatch,
-  "ag": noMatch,
-  "ack": noMatch,
-  "diff": differ,
-  "colordiff": differ,
-  "cmp": differ,
-  "find": { 1: "Some directories could not be read; what was found is still valid." },
-  "test": isFalse,
+  grep: noMatch,
+  egrep: noMatch,
+  fgrep: noMatch,
+  zgrep: noMatch,
+  rg: noMatch,
+  ag: noMatch,
+  ack: noMatch,
+  diff: differ,
+  colordiff: differ,
+  cmp: differ,
+  find: { 1: "Some directories could not be read; what was found is still valid." },
+  test: isFalse,
   "[": isFalse,
   "[[": isFalse,
-  "git": { 1: "Often not an error: git diff, git grep and similar exit with 1 to say that they found differences or nothing." },
-  "curl": {
+  git: {
+    1: "Often not an error: git diff, git grep and similar exit with 1 to say that they found differences or nothing."
+  },
+  curl: {
     6: "The host name could not be resolved.",
     7: "The connection to the host failed.",
     22: "The server answered with an HTTP error status (400 or above).",
@@ -117,7 +124,10 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   }
 }
 
-/** The meaning of a command line's exit code, or `undefined` when its code says all; the code is taken to be its last command's. */
+/**
+ * The meaning of a command line's exit code, or `undefined` when its code says all; the code is taken to be its last
+ * command's.
+ */
 export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
   const last = commands.findLast(({ depth, words }) => depth === 0 && extractProgram(words).length > 0)
@@ -137,41 +147,43 @@ const serving = new Set(["dev", "start", "serve", "watch", "preview", "develop"]
 
 /** Programs that serve until they are stopped, when what follows their name says so. */
 const servers: Readonly<Record<string, (args: ReadonlyArray<string>) => boolean>> = {
-  "next": ([first]) => first === "dev" || first === "start",
-  "nuxt": ([first]) => first === "dev" || first === "start",
-  "nuxi": ([first]) => first === "dev" || first === "preview",
-  "astro": ([first]) => first === undefined || first === "dev" || first === "preview",
-  "remix": ([first]) => first === "dev",
-  "gatsby": ([first]) => first === "develop" || first === "serve",
-  "vite": ([first]) => first === undefined || first.startsWith("-") || serving.has(first),
-  "ng": ([first]) => first === "serve",
+  next: ([first]) => first === "dev" || first === "start",
+  nuxt: ([first]) => first === "dev" || first === "start",
+  nuxi: ([first]) => first === "dev" || first === "preview",
+  astro: ([first]) => first === undefined || first === "dev" || first === "preview",
+  remix: ([first]) => first === "dev",
+  gatsby: ([first]) => first === "develop" || first === "serve",
+  vite: ([first]) => first === undefined || first.startsWith("-") || serving.has(first),
+  ng: ([first]) => first === "serve",
   "vue-cli-service": ([first]) => first === "serve",
   "react-scripts": ([first]) => first === "start",
-  "webpack": ([first]) => first === "serve",
+  webpack: ([first]) => first === "serve",
   "webpack-dev-server": () => true,
   "live-server": () => true,
   "http-server": () => true,
-  "serve": () => true,
-  "nodemon": () => true,
-  "uvicorn": () => true,
-  "gunicorn": () => true,
-  "hypercorn": () => true,
-  "flask": (args) => args.includes("run"),
-  "rails": ([first]) => first === "server" || first === "s",
-  "hugo": ([first]) => first === "server" || first === "serve",
-  "jekyll": ([first]) => first === "serve",
-  "mkdocs": ([first]) => first === "serve",
-  "streamlit": ([first]) => first === "run",
-  "php": (args) => args.includes("-S") || (args[0] === "artisan" && args[1] === "serve"),
-  "python": (args) => isPythonServer(args),
-  "docker": (args) => args[0] === "compose" && isComposeServer(args.slice(1)),
+  serve: () => true,
+  nodemon: () => true,
+  uvicorn: () => true,
+  gunicorn: () => true,
+  hypercorn: () => true,
+  flask: (args) => args.includes("run"),
+  rails: ([first]) => first === "server" || first === "s",
+  hugo: ([first]) => first === "server" || first === "serve",
+  jekyll: ([first]) => first === "serve",
+  mkdocs: ([first]) => first === "serve",
+  streamlit: ([first]) => first === "run",
+  php: (args) => args.includes("-S") || (args[0] === "artisan" && args[1] === "serve"),
+  python: (args) => isPythonServer(args),
+  docker: (args) => args[0] === "compose" && isComposeServer(args.slice(1)),
   "docker-compose": (args) => isComposeServer(args)
 }
 
 const isPythonServer = (args: ReadonlyArray<string>): boolean => {
   const module = args.indexOf("-m")
-  return (module !== -1 && ["http.server", "uvicorn", "gunicorn"].includes(args[module + 1] ?? "")) ||
+  return (
+    (module !== -1 && ["http.server", "uvicorn", "gunicorn"].includes(args[module + 1] ?? "")) ||
     (args[0]?.endsWith("manage.py") === true && args[1] === "runserver")
+  )
 }
 
 const isComposeServer = (args: ReadonlyArray<string>): boolean =>
@@ -179,7 +191,18 @@ const isComposeServer = (args: ReadonlyArray<string>): boolean =>
 
 const packageManagers = new Set(["npm", "pnpm", "yarn", "bun", "deno"])
 const runsPackage = new Set(["npx", "bunx", "pnpx"])
-const takesValue = new Set(["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "-p", "--package"])
+const takesValue = new Set([
+  "--prefix",
+  "-C",
+  "--dir",
+  "--cwd",
+  "-w",
+  "--workspace",
+  "-F",
+  "--filter",
+  "-p",
+  "--package"
+])
 
 /** Returns the arguments after the flags in front and their values. */
 const skipFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -215,18 +238,24 @@ const findDetacher = (commands: ReadonlyArray<SimpleCommand>): string | undefine
 export const refuseForeground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
   const detacher = findDetacher(commands)
   if (detacher !== undefined) {
-    return `Not run: the command detaches a process with '${detacher}', whose output and exit would be lost. ` +
+    return (
+      `Not run: the command detaches a process with '${detacher}', whose output and exit would be lost. ` +
       "Call terminal with background=true and the plain command, then follow it with the process tool."
+    )
   }
   if (commands.some(({ terminator }) => terminator === "&")) {
-    return "Not run: the command puts a process in the background with '&', whose output and exit would be lost. " +
+    return (
+      "Not run: the command puts a process in the background with '&', whose output and exit would be lost. " +
       "Call terminal with background=true and the plain command (no '&'), then check it with a second call."
+    )
   }
   for (const { words } of commands) {
     const started = extractProgram(words)
     if (isServer(started) && !isHelpRequest(started)) {
-      return `Not run: '${started.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
+      return (
+        `Not run: '${started.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
         "Call terminal with background=true, then check that it is up (process poll or log, or a request to it) in a second call."
+      )
     }
   }
   return undefined
@@ -239,5 +268,5 @@ export const refuseBackground = (commands: ReadonlyArray<SimpleCommand>): string
   return detacher === undefined && last?.terminator !== "&"
     ? undefined
     : `Not run: with background=true the command must stay in its shell's foreground, so leave out '${detacher ?? "&"}'. ` +
-      "The process is kept running, and its output, input and exit are available through the process tool."
+        "The process is kept running, and its output, input and exit are available through the process tool."
 }

@@ -85,7 +85,9 @@ const headShare = 0.4
 /** Characters beside a gap that a secret is looked for in that the gap cuts through. */
 const gapChars = 1024
 
-/** A UTF-16 code unit is at most three bytes of UTF-8; a few more, so that a cut never lacks the rest of a character. */
+/**
+ * A UTF-16 code unit is at most three bytes of UTF-8; a few more, so that a cut never lacks the rest of a character.
+ */
 const estimateBytes = (chars: number): number => chars * 3 + 4
 
 /** A buffer that keeps all that {@link renderBounded} shows of `limit` characters. */
@@ -97,16 +99,14 @@ const bell = String.fromCharCode(0x07)
 
 /** CSI, then the strings (OSC, DCS, SOS, PM, APC) that BEL or ST ends, then the short sequences. */
 const ansi = new RegExp(
-  [
-    `${esc}\\[[0-?]*[ -/]*[@-~]`,
-    `${esc}[\\]PX^_][^${bell}${esc}]*(?:${bell}|${esc}\\\\)`,
-    `${esc}[ -/]*[0-~]`
-  ].join("|"),
+  [`${esc}\\[[0-?]*[ -/]*[@-~]`, `${esc}[\\]PX^_][^${bell}${esc}]*(?:${bell}|${esc}\\\\)`, `${esc}[ -/]*[0-~]`].join(
+    "|"
+  ),
   "g"
 )
 
 /** The text without escape sequences of a terminal. */
-export const stripAnsi = (text: string): string => text.includes(esc) ? text.replace(ansi, "") : text
+export const stripAnsi = (text: string): string => (text.includes(esc) ? text.replace(ansi, "") : text)
 
 /** UTF-8 to text. What is not UTF-8 becomes U+FFFD; half a character at the start, left by a cut, is dropped. */
 export const decode = (bytes: Uint8Array): string => {
@@ -127,7 +127,8 @@ const findWordStart = (text: string, at: number): number => {
 }
 
 /** A text without its end that may be the first part of a secret. */
-const cutBeforeGap = (text: string): string => text.slice(0, findWordStart(text, getCurrentRegistry().cut(text, text.length)))
+const cutBeforeGap = (text: string): string =>
+  text.slice(0, findWordStart(text, getCurrentRegistry().cut(text, text.length)))
 
 /** A text without its beginning that may be the last part of a secret. */
 const cutAfterGap = (text: string): string => {
@@ -163,8 +164,8 @@ const readTexts = (kept: BufferedBytes, redact: boolean): readonly [head: string
 }
 
 /**
- * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
- * redacted where `redact` says so.
+ * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a
+ * notice between, redacted where `redact` says so.
  */
 export const renderBounded = (kept: BufferedBytes, limit: number, redact: boolean): string => {
   const headLimit = Math.floor(limit * headShare)

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Events wait per session until they are taken, the newest {@link capacity} of all sessions at most: with nobody there to
- * take them, the oldest are forgotten.
+ * Events wait per session until they are taken, the newest {@link capacity} of all sessions at most: with nobody there
+ * to take them, the oldest are forgotten.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -67,7 +67,9 @@ export interface Service {
 }
 
 /** The service that keeps events of background processes. */
-export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {}
+export class ProcessEvents extends Context.Service<ProcessEvents, Service>()(
+  "hermes-effect/tool/builtin/ProcessEvents"
+) {}
 
 /** Makes a keeper of events without any, bounded for each session. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {

@@ -64,10 +64,7 @@ export const keptMillis = 7 * 24 * 60 * 60 * 1000
 /** No process of that id, or several that it could mean. */
 export class ProcessNotFound extends Schema.TaggedError<ProcessNotFound>("hermes-effect/terminal/ProcessNotFound")(
   "ProcessNotFound",
-  {
-    id: Schema.String,
-    candidates: Schema.Array(Schema.String)
-  }
+  { id: Schema.String, candidates: Schema.Array(Schema.String) }
 ) {
   override get message(): string {
     return this.candidates.length === 0
@@ -81,7 +78,10 @@ export interface Service {
   readonly start: (
     options: BackgroundProcess.Options
   ) => Effect.Effect<BackgroundProcess.BackgroundProcess, Shell.NotStarted>
-  /** Starts one around the environment, for a command that the user lets out; undefined where there is nothing around it. */
+  /**
+   * Starts one around the environment, for a command that the user lets out; undefined where there is nothing around
+   * it.
+   */
   readonly startOutside?: Service["start"] | undefined
   /** The processes of a session, oldest first. */
   readonly list: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<BackgroundProcess.BackgroundProcess>>
@@ -104,7 +104,7 @@ export const make: Effect.Effect<
   Service,
   never,
   Scope.Scope | ProcessEvents | CommandEnvironment | FileSystem.FileSystem
-> = Effect.gen(function*() {
+> = Effect.gen(function* () {
   const shell = yield* provide(Shell.make)
   const environment = yield* CommandEnvironment
   const outer = yield* Shell.makeOutside(environment)
@@ -120,10 +120,12 @@ export const make: Effect.Effect<
   let starting = 0
 
   const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
-    const finished = Array.from(processes.values()).flatMap((process) => {
-      const endedAt = process.ended()?.endedAt
-      return endedAt === undefined ? [] : [{ id: process.id, endedAt }]
-    }).sort((a, b) => b.endedAt - a.endedAt)
+    const finished = Array.from(processes.values())
+      .flatMap((process) => {
+        const endedAt = process.ended()?.endedAt
+        return endedAt === undefined ? [] : [{ id: process.id, endedAt }]
+      })
+      .sort((a, b) => b.endedAt - a.endedAt)
     for (const [index, { endedAt, id }] of finished.entries()) {
       if (index >= maxFinished || now - endedAt > keptMillis) processes.delete(id)
     }
@@ -131,34 +133,37 @@ export const make: Effect.Effect<
 
   const list: Service["list"] = (sessionId) =>
     Effect.map(forgetOld, () =>
-      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
+      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId)
+    )
 
   // A process that was started is registered, whatever happens to the fiber that asked for it.
-  const makeStarter = (shell: Shell.Shell, publish: Publish): Service["start"] => (options) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function*() {
-        yield* forgetOld
-        const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
-        if (running.length + starting >= maxRunning) {
-          return yield* new Shell.NotStarted({
-            message: `${maxRunning} background processes are running already: end one with process(action="kill")`
-          })
-        }
-        const id = `proc_${yield* Ids.makeHex(12)}`
-        const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
-        starting++
-        return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
-          Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
-          Effect.ensuring(Effect.sync(() => starting--))
-        )
-      })
-    )
+  const makeStarter =
+    (shell: Shell.Shell, publish: Publish): Service["start"] =>
+    (options) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          yield* forgetOld
+          const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
+          if (running.length + starting >= maxRunning) {
+            return yield* new Shell.NotStarted({
+              message: `${maxRunning} background processes are running already: end one with process(action="kill")`
+            })
+          }
+          const id = `proc_${yield* Ids.makeHex(12)}`
+          const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
+          starting++
+          return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
+            Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+            Effect.ensuring(Effect.sync(() => starting--))
+          )
+        })
+      )
 
   return {
     list,
     start: makeStarter(shell, publishExplained),
     startOutside: outer === undefined ? undefined : makeStarter(outer, publish),
-    find: Effect.fnUntraced(function*(id, sessionId) {
+    find: Effect.fnUntraced(function* (id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)
       if (exact !== undefined) return exact

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The shell is `/bin/bash -c` where there is one, else `/bin/sh -c`: neither a login nor an interactive shell, so that no
- * profile slows a command down or changes it. Standard error goes to the same pipe as standard output, which keeps their
- * order. The command leads a process group of its own; closing the scope sends SIGTERM to the group, SIGKILL to what is
- * left after two seconds, and SIGKILL to descendants that had left the group.
+ * The shell is `/bin/bash -c` where there is one, else `/bin/sh -c`: neither a login nor an interactive shell, so that
+ * no profile slows a command down or changes it. Standard error goes to the same pipe as standard output, which keeps
+ * their order. The command leads a process group of its own; closing the scope sends SIGTERM to the group, SIGKILL to
+ * what is left after two seconds, and SIGKILL to descendants that had left the group.
  *
  * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
  *
@@ -68,7 +68,9 @@ interface RunningCommand {
   readonly kill: Effect.Effect<void>
 }
 
-/** Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope. */
+/**
+ * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
+ */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
   /** Finds what gives commands a terminal, looked for in a directory; undefined where there is nothing. */
@@ -90,9 +92,7 @@ const toNotStarted = (error: PlatformError.PlatformError): NotStarted =>
   new NotStarted({
     message: isTransient(error)
       ? `the system cannot start a process now (${readErrorCode(error)}): end some of the running ones, then try again`
-      : `the command could not be started: ${
-        readErrorCode(error) ?? error.reason.description ?? error.message
-      }`,
+      : `the command could not be started: ${readErrorCode(error) ?? error.reason.description ?? error.message}`,
     cause: error
   })
 
@@ -116,7 +116,7 @@ const signalNumbers: Readonly<Record<string, number>> = {
 const toSignalExit = (error: PlatformError.PlatformError): Exit => {
   const text = error.reason.cause instanceof Error ? error.reason.cause.message : error.message
   const signal = /SIG[A-Z0-9]+/.exec(text)?.[0]
-  return { code: 128 + (signal === undefined ? 0 : signalNumbers[signal] ?? 0), signal: signal ?? "a signal" }
+  return { code: 128 + (signal === undefined ? 0 : (signalNumbers[signal] ?? 0)), signal: signal ?? "a signal" }
 }
 
 const quietMillis = 100
@@ -130,7 +130,7 @@ const maxRounds = 20
 const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
   Effect.raceFirst(
     Fiber.await(reader),
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let seen = received()
       for (let round = 0, quiet = 0; round < maxRounds && quiet < quietRounds; round++) {
         yield* Effect.sleep(quietMillis)
@@ -141,53 +141,62 @@ const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.
   )
 
 /** A shell on this platform's processes. */
-export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function*() {
+export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function* () {
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
   const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
   let known: "/bin/bash" | "/bin/sh" | undefined
-  const shell = Effect.suspend(() => known !== undefined ? Effect.succeed(known) : fs.exists("/bin/bash").pipe(
-    Effect.map((exists) => {
-      known = exists ? "/bin/bash" : "/bin/sh"
-      return known
-    }),
-    // A file that cannot be looked at cannot be run either; a machine that is not there may be there for the next command.
-    Effect.orElseSucceed(() => "/bin/sh")
-  ))
+  const shell = Effect.suspend(() =>
+    known !== undefined
+      ? Effect.succeed(known)
+      : fs.exists("/bin/bash").pipe(
+          Effect.map((exists) => {
+            known = exists ? "/bin/bash" : "/bin/sh"
+            return known
+          }),
+          // A file that cannot be looked at cannot be run either; a machine that is not there may be there for the next
+          // command.
+          Effect.orElseSucceed(() => "/bin/sh")
+        )
+  )
 
-  const killTree = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
+  const killTree = Effect.fnUntraced(function* (handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
     if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
   }, Effect.provideContext(taking))
 
-  const spawn = Effect.fnUntraced(function*({ cwd, mark, stdin }: Command, words: ReadonlyArray<string>) {
+  const spawn = Effect.fnUntraced(function* ({ cwd, mark, stdin }: Command, words: ReadonlyArray<string>) {
     const settings = yield* TerminalSettings
-    return yield* spawner.spawn(
-      ChildProcess.make("/bin/sh", words, {
-        cwd,
-        env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
-        stdin,
-        stderr: "ignore",
-        detached: true,
-        killSignal: "SIGTERM",
-        forceKillAfter: StartedProcess.forceKillAfter
-      })
-    ).pipe(
-      // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
-      Effect.catchDefect((defect) =>
-        Effect.fail(
-          PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
+    return yield* spawner
+      .spawn(
+        ChildProcess.make("/bin/sh", words, {
+          cwd,
+          env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
+          stdin,
+          stderr: "ignore",
+          detached: true,
+          killSignal: "SIGTERM",
+          forceKillAfter: StartedProcess.forceKillAfter
+        })
+      )
+      .pipe(
+        // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
+        Effect.catchDefect((defect) =>
+          Effect.fail(
+            PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
+          )
         )
       )
-    )
   })
 
-  const start: Shell["start"] = Effect.fnUntraced(function*(command) {
+  const start: Shell["start"] = Effect.fnUntraced(function* (command) {
     const program = yield* shell
-    // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its place.
-    const words = command.terminal === undefined
-      ? ["-c", "exec \"$0\" -c \"$1\" 2>&1", program, command.command]
-      : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
+    // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its
+    // place.
+    const words =
+      command.terminal === undefined
+        ? ["-c", 'exec "$0" -c "$1" 2>&1', program, command.command]
+        : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
     const bytes = new TextEncoder().encode(words.at(-1)).length
     if (bytes > maxCommandBytes) {
       return yield* new NotStarted({
@@ -200,7 +209,8 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       Effect.retry({ schedule: retries, while: isTransient }),
       Effect.mapError(toNotStarted)
     )
-    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
+    if (mark !== undefined)
+      yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
     yield* Effect.addFinalizer(() => killTree(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
@@ -217,18 +227,22 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     )
     return {
       pid: handle.pid,
-      exit: Effect.tap(exit, drainOutput(reader, () => received)),
+      exit: Effect.tap(
+        exit,
+        drainOutput(reader, () => received)
+      ),
       kill: killTree(handle)
     }
   })
 
   let maker: PseudoTerminal.Maker | undefined
-  const terminal: Shell["terminal"] = Effect.fnUntraced(function*(cwd) {
+  const terminal: Shell["terminal"] = Effect.fnUntraced(function* (cwd) {
     const { environment } = yield* TerminalSettings
     // None is looked for again: a command may have installed it.
-    maker ??= yield* PseudoTerminal.findMaker({ cwd, env: yield* StartedProcess.inheritEnvironment(environment, undefined) }).pipe(
-      Effect.provideService(ChildProcessSpawner, spawner)
-    )
+    maker ??= yield* PseudoTerminal.findMaker({
+      cwd,
+      env: yield* StartedProcess.inheritEnvironment(environment, undefined)
+    }).pipe(Effect.provideService(ChildProcessSpawner, spawner))
     return maker
   })
 
@@ -237,7 +251,9 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 
 /** A shell around an environment, for commands that the user lets out; undefined where there is nothing around it. */
 export const makeOutside = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
-  outside === undefined ? Effect.undefined : make.pipe(
-    Effect.provideService(ChildProcessSpawner, outside.spawner),
-    Effect.provideService(FileSystem.FileSystem, outside.files)
-  )
+  outside === undefined
+    ? Effect.undefined
+    : make.pipe(
+        Effect.provideService(ChildProcessSpawner, outside.spawner),
+        Effect.provideService(FileSystem.FileSystem, outside.files)
+      )

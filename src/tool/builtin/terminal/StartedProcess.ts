@@ -4,15 +4,16 @@
  *
  * **Details**
  *
- * Left out are what the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`), and every name
- * of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name of a family can be let through by the
- * settings (`terminal.env_passthrough`), a reserved one never. General `AWS_…` variables stay, because command line tools need
- * them, except the secrets that a route of this program signs with; so do names that only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
+ * Left out are what the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`),
+ * and every name of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name of a family can be
+ * let through by the settings (`terminal.env_passthrough`), a reserved one never. General `AWS_…` variables stay,
+ * because command line tools need them, except the secrets that a route of this program signs with; so do names that
+ * only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
  *
  * **Gotchas**
  *
- * A value is never looked at: a password inside of a `DATABASE_URL` stays. The commands can still read the user's files;
- * this keeps secrets from leaking by accident, it does not confine anything.
+ * A value is never looked at: a password inside of a `DATABASE_URL` stays. The commands can still read the user's
+ * files; this keeps secrets from leaking by accident, it does not confine anything.
  *
  * Source: `hermes-llm.md` §19.10.
  */
@@ -62,10 +63,13 @@ export const scrub = (
 }
 
 /**
- * The environment of what a tool call starts: that of this program without credentials, with the trace and the limits that the
- * call hands on, and the mark that finds what it leaves running.
+ * The environment of what a tool call starts: that of this program without credentials, with the trace and the limits
+ * that the call hands on, and the mark that finds what it leaves running.
  */
-export const inheritEnvironment = Effect.fnUntraced(function*(exceptions: Exceptions, mark: string | undefined): Effect.fn.Return<Record<string, string>> {
+export const inheritEnvironment = Effect.fnUntraced(function* (
+  exceptions: Exceptions,
+  mark: string | undefined
+): Effect.fn.Return<Record<string, string>> {
   const environment = yield* ProcessEnvironment
   const trace = yield* TraceContext.variables
   // A state belongs to the trace that it came with.
@@ -74,19 +78,19 @@ export const inheritEnvironment = Effect.fnUntraced(function*(exceptions: Except
     ...own,
     ...(TRACESTATE === undefined || "TRACEPARENT" in trace ? {} : { TRACESTATE }),
     ...trace,
-    ...yield* CronContext.variables,
-    ...yield* InteractiveMode.variables,
+    ...(yield* CronContext.variables),
+    ...(yield* InteractiveMode.variables),
     ...(mark === undefined ? {} : { [markVariable]: mark })
   }
 })
 
-// The descendants of a process that left its process group (`setsid`, a detached child of a test runner), so that killing
-// a command's group is not all that is done about its tree.
+// The descendants of a process that left its process group (`setsid`, a detached child of a test runner), so that
+// killing a command's group is not all that is done about its tree.
 //
 // **Gotchas**
 //
-// Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that gave
-// up its parent is found by its mark alone, where its program was given one.
+// Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that
+// gave up its parent is found by its mark alone, where its program was given one.
 
 /** A process that cannot be mistaken for a later one of the same id. */
 interface Identity {
@@ -117,15 +121,23 @@ const readStat = (pid: number): Work<Stat | undefined> =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Ids of all processes of this machine; none where there is no `/proc`, or where the processes that are served are elsewhere. */
+/**
+ * Ids of all processes of this machine; none where there is no `/proc`, or where the processes that are served are
+ * elsewhere.
+ */
 const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (place) =>
-  place === "elsewhere" ? Effect.succeed([]) : FileSystem.FileSystem.use((fs) => fs.readDirectory("/proc")).pipe(
-    Effect.map((names) => names.filter((name) => /^\d+$/.test(name)).map(Number)),
-    Effect.orElseSucceed(() => [])
-  ))
+  place === "elsewhere"
+    ? Effect.succeed([])
+    : FileSystem.FileSystem.use((fs) => fs.readDirectory("/proc")).pipe(
+        Effect.map((names) => names.filter((name) => /^\d+$/.test(name)).map(Number)),
+        Effect.orElseSucceed(() => [])
+      )
+)
 
 /** All processes below `root`, nearest first. */
-const findDescendants = Effect.fnUntraced(function*(root: number): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
+const findDescendants = Effect.fnUntraced(function* (
+  root: number
+): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
   const stats = yield* Effect.forEach(yield* processIds, readStat, { concurrency: 16 })
   const children = new Map<number, Array<Stat>>()
   for (const stat of stats) {
@@ -172,7 +184,9 @@ const isMarked = (pid: number, entry: string): Work<boolean> =>
   )
 
 /** Kills everything that has a mark, and what that started while it was looked for. */
-export const killMarked = Effect.fnUntraced(function*(mark: string): Effect.fn.Return<void, never, FileSystem.FileSystem> {
+export const killMarked = Effect.fnUntraced(function* (
+  mark: string
+): Effect.fn.Return<void, never, FileSystem.FileSystem> {
   const entry = `${markVariable}=${mark}`
   for (let round = 0; round < maxRounds; round++) {
     const marked = yield* Effect.filter(yield* processIds, (pid) => isMarked(pid, entry), { concurrency: 16 })
@@ -186,10 +200,10 @@ export const killMarked = Effect.fnUntraced(function*(mark: string): Effect.fn.R
 export const forceKillAfter = "2 seconds"
 
 /**
- * Takes a process down with everything below it: its group by `killSignal`, what had left the group by SIGKILL. `leave` comes
- * first, and may have the process end by itself.
+ * Takes a process down with everything below it: its group by `killSignal`, what had left the group by SIGKILL. `leave`
+ * comes first, and may have the process end by itself.
  */
-export const takeDown = Effect.fnUntraced(function*(
+export const takeDown = Effect.fnUntraced(function* (
   handle: ChildProcessHandle,
   killSignal: "SIGKILL" | "SIGTERM",
   leave: Effect.Effect<unknown> = Effect.void

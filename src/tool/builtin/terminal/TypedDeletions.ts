@@ -61,24 +61,28 @@ const hasUnknownKeys = (edited: string): boolean =>
 const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
 
 /** A call that deletes files, whatever names them. */
-const deletingCall = new RegExp([
-  String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)\s{0,8}[(\s]`,
-  String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)\s{0,8}[(\s]`,
-  String.raw`\.(?:unlink|rmdir)\(|\bunlink\(`
-].join("|"))
+const deletingCall = new RegExp(
+  [
+    String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)\s{0,8}[(\s]`,
+    String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)\s{0,8}[(\s]`,
+    String.raw`\.(?:unlink|rmdir)\(|\bunlink\(`
+  ].join("|")
+)
 
 const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 /** Keys of what a command line would lose, in the sandbox as well. */
 const findLosses = (line: string): ReadonlyArray<string> =>
-  Danger.selectAskedFindings(Danger.judge(line), "confined").map(({ key }) => key).concat(findDeletions(line))
+  Danger.selectAskedFindings(Danger.judge(line), "confined")
+    .map(({ key }) => key)
+    .concat(findDeletions(line))
 
 /** Keys of what a text would lose as code, or as statements of a database that `command` starts. */
 const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
   const clients = ScriptInterpreter.read(command).commands.filter(({ program }) => databases.has(program))
   const shellLines = Array.from(text.matchAll(shellLine), ([, line = ""]) => line)
   return [
-    ...deletingCall.test(text) ? ["delete of files"] : [],
+    ...(deletingCall.test(text) ? ["delete of files"] : []),
     ...readCode(text).concat(shellLines).flatMap(findLosses),
     ...clients.flatMap(({ program }) => findLosses(`${program} -c ${quoteText(text)}`))
   ]
@@ -92,17 +96,20 @@ export const findConcerns = (unfinished: string, text: string, command: string):
   const line = unfinished + text
   const edited = applyLineEditing(line)
   const findJoined = (joined: string): ReadonlyArray<string> =>
-    Danger.selectAskedFindings(Danger.judge(joined), "confined")
-      .flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
+    Danger.selectAskedFindings(Danger.judge(joined), "confined").flatMap(({ family, key }) =>
+      family === "unreadable" ? [] : [key]
+    )
   const own = new Set(Danger.judge(text).findings.map(({ key }) => key))
-  const keys = new Set([
-    ...findDeletions(text),
-    ...findDeletions(line),
-    ...unfinished === "" ? [] : findJoined(line),
-    ...edited === line ? [] : [...findDeletions(edited), ...findJoined(edited)],
-    ...findLossesOfCode(command, edited),
-    ...hasUnknownKeys(edited) ? ["control characters that may change the line they are typed into"] : []
-  ].filter((key) => !own.has(key)))
+  const keys = new Set(
+    [
+      ...findDeletions(text),
+      ...findDeletions(line),
+      ...(unfinished === "" ? [] : findJoined(line)),
+      ...(edited === line ? [] : [...findDeletions(edited), ...findJoined(edited)]),
+      ...findLossesOfCode(command, edited),
+      ...(hasUnknownKeys(edited) ? ["control characters that may change the line they are typed into"] : [])
+    ].filter((key) => !own.has(key))
+  )
   return Array.from(keys, (key) => ({
     key: `${key}, not covered by undo: it is typed into a process in the background`,
     permanent: false
@@ -117,21 +124,24 @@ const readUnfinished = (unfinished: string, text: string): string => {
 
 /** The toolset with questions about deletions that `process` types. */
 export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | ProcessRegistry> =>
-  Toolset.withConcerns(toolset, Effect.map(ProcessRegistry, (registry) => {
-    // By what was judged, not by what was typed: the calls of one answer are judged before the first of them runs.
-    const lines = new WeakMap<BackgroundProcess, string>()
-    return (tool, { action, data, session_id }) =>
-      tool !== "process" || typeof session_id !== "string" || action !== "write" && action !== "submit"
-        ? Effect.succeed([])
-        : Effect.gen(function*() {
-          const { sessionId } = yield* ToolContext
-          const process = yield* registry.find(session_id, sessionId)
-          const unfinished = lines.get(process) ?? ""
-          const text = (typeof data === "string" ? data : "") + (action === "submit" ? "\n" : "")
-          lines.set(process, readUnfinished(unfinished, text))
-          return findConcerns(unfinished, text, process.options.command)
-        }).pipe(
-          // The call itself says that there is no such process.
-          Effect.catchTag("ProcessNotFound", () => Effect.succeed([]))
-        )
-  }))
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(ProcessRegistry, (registry) => {
+      // By what was judged, not by what was typed: the calls of one answer are judged before the first of them runs.
+      const lines = new WeakMap<BackgroundProcess, string>()
+      return (tool, { action, data, session_id }) =>
+        tool !== "process" || typeof session_id !== "string" || (action !== "write" && action !== "submit")
+          ? Effect.succeed([])
+          : Effect.gen(function* () {
+              const { sessionId } = yield* ToolContext
+              const process = yield* registry.find(session_id, sessionId)
+              const unfinished = lines.get(process) ?? ""
+              const text = (typeof data === "string" ? data : "") + (action === "submit" ? "\n" : "")
+              lines.set(process, readUnfinished(unfinished, text))
+              return findConcerns(unfinished, text, process.options.command)
+            }).pipe(
+              // The call itself says that there is no such process.
+              Effect.catchTag("ProcessNotFound", () => Effect.succeed([]))
+            )
+    })
+  )

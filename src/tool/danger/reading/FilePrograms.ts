@@ -1,6 +1,7 @@
 /**
- * Flags of programs that look at files and texts. What is left out writes a file (`sort -o`, `tree -o`, `file -C`), runs a program
- * (`sort --compress-program`, `rg --pre`, `diff -l`), changes a file's times (`file -p`) or has another meaning on another system.
+ * Flags of programs that look at files and texts. What is left out writes a file (`sort -o`, `tree -o`, `file -C`),
+ * runs a program (`sort --compress-program`, `rg --pre`, `diff -l`), changes a file's times (`file -p`) or has another
+ * meaning on another system.
  */
 import { makeTable } from "../Command.ts"
 import { type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -59,119 +60,194 @@ const jq = `
 export const filePrograms = makeTable<Grammar>([
   ["ls dir vdir", makeValueGrammar(listing)],
   ["pwd", makeValueGrammar("-LP --logical --physical")],
-  ["cat", makeFileGrammar(`
+  [
+    "cat",
+    makeFileGrammar(`
     -AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs --show-nonprinting
-  `)],
+  `)
+  ],
   ["head", makeFileGrammar("-qvz -c=* -n=* -# --bytes= --lines= --quiet --silent --verbose --zero-terminated")],
-  ["tail", makeFileGrammar(`
+  [
+    "tail",
+    makeFileGrammar(`
     -fFqrvz -c=* -n=* -s=# -# --bytes= --lines= --follow[=] --retry --max-unchanged-stats=# --pid=# --quiet --silent --sleep-interval=#
     --verbose --zero-terminated
-  `)],
+  `)
+  ],
   ["wc", makeValueGrammar("-clmLw --bytes --chars --lines --words --max-line-length --files0-from= --total=")],
-  ["nl", makeFileGrammar(`
+  [
+    "nl",
+    makeFileGrammar(`
     -p -b= -d= -f= -h= -i=# -l=# -n= -s= -v=# -w=# --body-numbering= --number-format= --number-separator=
     --number-width=#
-  `)],
+  `)
+  ],
   ["tac", makeFileGrammar("-br -s=* --before --regex --separator=")],
   ["rev", makeFileGrammar("")],
   ["fold", makeFileGrammar("-bs -w=# -# --bytes --spaces --width=#")],
-  ["column", makeFileGrammar(`
+  [
+    "column",
+    makeFileGrammar(`
     -teJxnLd -s= -o= -c=# -N= -R= -T= -H= -W= -C= -O= -E= -n= --table --separator= --output-separator= --json
-  `)],
-  ["cut", makeFileGrammar(`
+  `)
+  ],
+  [
+    "cut",
+    makeFileGrammar(`
     -snz -b=* -c=* -d=* -f=* --bytes= --characters= --delimiter= --fields= --complement --only-delimited
     --output-delimiter= --zero-terminated
-  `)],
+  `)
+  ],
   ["tr", makeFileGrammar("-cCdst --complement --delete --squeeze-repeats --truncate-set1")],
   ["paste", makeFileGrammar("-sz -d=* --delimiters= --serial --zero-terminated")],
-  ["join", makeFileGrammar(`
+  [
+    "join",
+    makeFileGrammar(`
     -iz -a=# -e= -1=# -2=# -j=# -o= -t=* -v=# --ignore-case --check-order --nocheck-order --header --zero-terminated
-  `)],
+  `)
+  ],
   ["comm", makeFileGrammar("-123iz --check-order --nocheck-order --output-delimiter= --total --zero-terminated")],
   ["cmp", makeFileGrammar("-bls -i= -n=# --print-bytes --ignore-initial= --verbose --bytes=# --quiet --silent")],
   ["diff", makeFileGrammar(difference)],
-  ["od", makeFileGrammar(`
+  [
+    "od",
+    makeFileGrammar(`
     -abcdfhilosvxBDHIOX -A= -t= -N=# -j=# -S=# -w[=] --address-radix= --format= --read-bytes=# --skip-bytes=#
     --strings[=] --width[=] --output-duplicates --endian=
-  `)],
+  `)
+  ],
   ["hexdump", makeFileGrammar("-bcCdovx -e=* -f= -n=# -s=# --canonical --length=# --skip=# --no-squeezing")],
-  ["strings", makeFileGrammar("-afow -n=# -t= -e= -T= -s= -# --all --data --print-file-name --bytes=# --radix= --encoding=")],
+  [
+    "strings",
+    makeFileGrammar("-afow -n=# -t= -e= -T= -s= -# --all --data --print-file-name --bytes=# --radix= --encoding=")
+  ],
   ["stat", makeValueGrammar("-fLtxqrsln -c=* --dereference --file-system --format= --printf= --terse --cached=")],
   ["which", makeValueGrammar("-as")],
   ["whereis", makeValueGrammar("-bmsulBMSf")],
-  ["df", makeValueGrammar(`
+  [
+    "df",
+    makeValueGrammar(`
     -ahHiklmPTgY -B= -t= -x= --all --block-size= --human-readable --si --inodes --local --no-sync --output[=]
     --portability --type= --print-type --exclude-type= --total
-  `)],
-  ["du", makeValueGrammar(`
+  `)
+  ],
+  [
+    "du",
+    makeValueGrammar(`
     -aAbcDhHklLmPsSxg0 -d=# -t=* -B= -X= -I=* --all --apparent-size --block-size= --bytes --total --dereference
     --max-depth=# --exclude=* --human-readable --inodes --si --summarize --separate-dirs --threshold=* --time[=]
     --time-style= --one-file-system --null --files0-from= --exclude-from= --count-links --no-dereference
-  `)],
+  `)
+  ],
   ["basename", makeValueGrammar("-az -s=* --multiple --suffix= --zero")],
   ["dirname", makeValueGrammar("-z --zero")],
-  ["realpath", makeValueGrammar(`
+  [
+    "realpath",
+    makeValueGrammar(`
     -eEmLPqsz --canonicalize-existing --canonicalize-missing --logical --physical --quiet --relative-to=
     --relative-base= --strip --no-symlinks --zero
-  `)],
-  ["readlink", makeValueGrammar(`
+  `)
+  ],
+  [
+    "readlink",
+    makeValueGrammar(`
     -femnqsvz --canonicalize --canonicalize-existing --canonicalize-missing --no-newline --quiet --silent --verbose
     --zero
-  `)],
+  `)
+  ],
   ["md5sum sha1sum sha224sum sha256sum sha384sum sha512sum", makeValueGrammar(sums)],
   ["b2sum", makeValueGrammar(`${sums} -l=# --length=#`)],
   ["cksum", makeValueGrammar(`${sums} -a= -l=# --algorithm= --length=# --untagged --raw --base64 --debug`)],
   ["sum", makeFileGrammar("-rs --sysv")],
-  ["shasum", makeFileGrammar("-bctpUs -a=# --algorithm=# --binary --check --text --quiet --status --strict --warn --tag")],
+  [
+    "shasum",
+    makeFileGrammar("-bctpUs -a=# --algorithm=# --binary --check --text --quiet --status --strict --warn --tag")
+  ],
   ["grep egrep fgrep", makeFileGrammar(grep)],
   ["rg", makeGrammar(ripgrep)],
   ["jq", makeFileGrammar(jq)],
   // Two programs have this name, and what is a value to one may be a flag to the other.
-  ["yq", makeGrammar(`
+  [
+    "yq",
+    makeGrammar(`
     -rPeNCMnjc -y -o= -p= -I=# --prettyPrint --output-format= --input-format= --indent=# --no-doc --colors --no-colors
     --null-input --exit-status --raw-output --yaml-output
-  `)],
-  ["numfmt", makeFileGrammar(`
+  `)
+  ],
+  [
+    "numfmt",
+    makeFileGrammar(`
     -z -d= --debug --delimiter= --field= --format= --from= --from-unit= --grouping --header[=] --invalid= --padding=*
     --round= --suffix= --to= --to-unit= --zero-terminated
-  `)],
+  `)
+  ],
   ["base64", makeGrammar("-dD -w=# --decode --wrap=# --ignore-garbage")],
   ["base32", makeGrammar("-d -w=# --decode --wrap=# --ignore-garbage")],
-  ["sort", makeGrammar(`
+  [
+    "sort",
+    makeGrammar(`
     -bdfgiMhnRrVcCmsuz -k= -t= -S= --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort
     --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --sort=
     --version-sort --check[=] --key= --merge --stable --buffer-size= --field-separator= --parallel=# --unique
     --zero-terminated --debug
-  `)],
-  ["uniq", makeGrammar(`
+  `)
+  ],
+  [
+    "uniq",
+    makeGrammar(
+      `
     -cdDiuz -f=# -s=# -w=# --count --repeated --all-repeated[=] --skip-fields=# --group[=] --ignore-case
     --skip-chars=# --unique --zero-terminated --check-chars=#
-  `, { operands: "one" })],
-  ["xxd", makeGrammar(`
+  `,
+      { operands: "one" }
+    )
+  ],
+  [
+    "xxd",
+    makeGrammar(
+      `
     -a -b -E -e -i -p -ps -plain -u -c=# -g=# -l=# -o=# -s=
-  `, { operands: "one", hasClusters: false })],
-  ["file", makeGrammar(`
+  `,
+      { operands: "one", hasClusters: false }
+    )
+  ],
+  [
+    "file",
+    makeGrammar(`
     -bhiIkLNnr -F= -e= -0 --brief --mime --mime-type --mime-encoding --extension --dereference --no-dereference
     --keep-going --no-pad --separator= --raw --print0 --apple
-  `)],
-  ["tree", makeGrammar(`
+  `)
+  ],
+  [
+    "tree",
+    makeGrammar(`
     -adlfxiqNQpugshDFvtcUrnCXJAS -L: -P: -I: --gitignore --inodes --device --dirsfirst --noreport --prune --filelimit=
     --charset= --sort= --matchdirs --ignore-case --du --si --filesfirst --metafirst --timefmt=
-  `)],
-  ["fd fdfind", makeGrammar(`
+  `)
+  ],
+  [
+    "fd fdfind",
+    makeGrammar(`
     -HIiuslgaLpF0q1 -t= -e= -E=* -d=# -S=* -c= -j=# --hidden --no-ignore --no-ignore-vcs --unrestricted
     --case-sensitive --ignore-case --glob --regex --fixed-strings --absolute-path --list-details --follow --full-path
     --type= --extension= --exclude=* --max-depth=# --min-depth=# --exact-depth=# --size=* --changed-within=
     --changed-before= --color= --max-results=# --print0 --strip-cwd-prefix --one-file-system --quiet --prune
-  `)],
-  ["bat", makeGrammar(`
+  `)
+  ],
+  [
+    "bat",
+    makeGrammar(
+      `
     -pAnfuP -l= -H= -r= -# --plain --show-all --number --language= --highlight-line= --line-range= --style= --color=
     --decorations= --paging= --theme= --tabs=# --wrap= --terminal-width=# --no-pager
-  `, { check: ({ flags }) => flags.get("--paging")?.every((value) => value === "never") !== false })],
+  `,
+      { check: ({ flags }) => flags.get("--paging")?.every((value) => value === "never") !== false }
+    )
+  ],
   ["less more", makeGrammar("", { operands: /^[^-+]/ })],
   // Without one of these flags in front of the archive it unpacks.
-  ["unzip", makeGrammar("-l -v -p -t -lv", {
-    hasClusters: false,
-    check: ({ flags, isMixed }) => flags.size > 0 && !isMixed
-  })]
+  [
+    "unzip",
+    makeGrammar("-l -v -p -t -lv", { hasClusters: false, check: ({ flags, isMixed }) => flags.size > 0 && !isMixed })
+  ]
 ])

@@ -1,6 +1,7 @@
 /**
- * The words that a program may be called with, as data: each flag by its exact name with the value that it takes, and the kind of its
- * operands. A word that the grammar does not name is not read: the command is then not known to only read.
+ * The words that a program may be called with, as data: each flag by its exact name with the value that it takes, and
+ * the kind of its operands. A word that the grammar does not name is not read: the command is then not known to only
+ * read.
  *
  * **Details**
  *
@@ -12,8 +13,8 @@
  * - `[=]` in the same word or none;
  * - `:` in the next word alone, `::` in the next two. The flag is a word by itself then.
  *
- * `-#` is a number by itself (`head -5`). A long flag is written out: programs also take its beginnings (`--o=` for `--output=`), and
- * which flag a beginning means depends on the version.
+ * `-#` is a number by itself (`head -5`). A long flag is written out: programs also take its beginnings (`--o=` for
+ * `--output=`), and which flag a beginning means depends on the version.
  *
  * Pure, never throws, linear in the words.
  */
@@ -32,14 +33,15 @@ export interface Words {
 }
 
 /**
- * Kinds of operands: any, none, or one at most that stands behind the flags, because a second one would be written. An expression
- * has to match each of them.
+ * Kinds of operands: any, none, or one at most that stands behind the flags, because a second one would be written. An
+ * expression has to match each of them.
  */
 type Operands = "any" | "none" | "one" | RegExp
 
 /**
- * Words whose text only the machine knows: none that could be a flag (`closed`); patterns for files, because no flag of the program
- * does more than read (`files`); values too, because the program does not show what is in a file (`values`).
+ * Words whose text only the machine knows: none that could be a flag (`closed`); patterns for files, because no flag of
+ * the program does more than read (`files`); values too, because the program does not show what is in a file
+ * (`values`).
  */
 type Openness = "closed" | "files" | "values"
 
@@ -102,7 +104,7 @@ class WordReader {
   /** Notes a flag with its value; false when the value is not one that it takes. */
   #note(flag: string, value: string, kind: Value): boolean {
     const isTaken = kind === "number" ? number.test(value) : kind !== "plain" || !value.startsWith("-")
-    this.flags.set(flag, [...this.flags.get(flag) ?? [], value])
+    this.flags.set(flag, [...(this.flags.get(flag) ?? []), value])
     return isTaken
   }
 
@@ -110,7 +112,7 @@ class WordReader {
   #take(flag: string, kind: Value): boolean {
     for (let count = kind === "nextTwo" ? 2 : 1; count > 0; count--) {
       const field = this.#fields[++this.at]
-      if (field === undefined || this.#isVarying && field.text.startsWith("-")) return false
+      if (field === undefined || (this.#isVarying && field.text.startsWith("-"))) return false
       // A pattern for files may become several words.
       if (field.glob && this.#grammar.open === "closed") return false
       if (!this.#note(flag, field.text, kind)) return false
@@ -124,7 +126,12 @@ class WordReader {
     const kind = this.#grammar.flags.get(flag)
     if (kind === undefined) return false
     if (at === -1) return kind === "none" || kind === "attached" ? this.#note(flag, "", "none") : this.#take(flag, kind)
-    return kind !== "none" && kind !== "next" && kind !== "nextTwo" && this.#note(flag, word.slice(at + 1), kind === "plain" ? "any" : kind)
+    return (
+      kind !== "none" &&
+      kind !== "next" &&
+      kind !== "nextTwo" &&
+      this.#note(flag, word.slice(at + 1), kind === "plain" ? "any" : kind)
+    )
   }
 
   #readShort(word: string): boolean {
@@ -135,10 +142,11 @@ class WordReader {
       const flag = `-${word.charAt(index)}`
       const kind = flags.get(flag)
       const rest = word.slice(index + 1)
-      if (kind === undefined || kind === "none" && !hasClusters) return false
+      if (kind === undefined || (kind === "none" && !hasClusters)) return false
       if (kind === "attached") return this.#note(flag, rest, "any")
       if (kind === "next" || kind === "nextTwo") return word.length === 2 && this.#take(flag, kind)
-      if (kind !== "none") return rest === "" ? this.#take(flag, kind) : this.#note(flag, rest, kind === "plain" ? "any" : kind)
+      if (kind !== "none")
+        return rest === "" ? this.#take(flag, kind) : this.#note(flag, rest, kind === "plain" ? "any" : kind)
       this.#note(flag, "", "none")
     }
     return true
@@ -184,14 +192,17 @@ export const countFlagWords = (grammar: Grammar, fields: ReadonlyArray<Field>): 
 const hasOperands = ({ operands: kind }: Grammar, { isMixed, operands }: Words): boolean => {
   if (kind === "any") return true
   if (kind === "none") return operands.length === 0
-  if (kind === "one") return operands.length <= 1 && !isMixed && operands.every(({ glob, unknown }) => !glob && !unknown)
+  if (kind === "one")
+    return operands.length <= 1 && !isMixed && operands.every(({ glob, unknown }) => !glob && !unknown)
   return operands.every(({ glob, text, unknown }) => !glob && !unknown && kind.test(text))
 }
 
 /** Reads the words of a command whose flags and operands are those of a grammar; undefined for any other. */
 export const matchCommand = (grammar: Grammar, command: Command, fields = command.fields): Words | undefined => {
   const words = readWords(grammar, fields)
-  return words !== undefined && hasOperands(grammar, words) && grammar.check?.(words, command) !== false ? words : undefined
+  return words !== undefined && hasOperands(grammar, words) && grammar.check?.(words, command) !== false
+    ? words
+    : undefined
 }
 
 /** True when one of the flags is there. */

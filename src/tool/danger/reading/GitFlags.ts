@@ -1,10 +1,12 @@
 /**
- * Flags of the subcommands of git that look at a repository. What is left out writes a file (`--output`), runs a program
- * (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edits (`config -e`) or changes references.
+ * Flags of the subcommands of git that look at a repository. What is left out writes a file (`--output`), runs a
+ * program (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edits (`config -e`) or changes
+ * references.
  *
  * **Gotchas**
  *
- * The settings of the repository may name programs that git runs without any flag: `fence/RepositorySettings` reads them.
+ * The settings of the repository may name programs that git runs without any flag: `fence/RepositorySettings` reads
+ * them.
  */
 import { makeTable, type Command, type Field } from "../Command.ts"
 import { type Grammar, hasAny, makeGrammar, type Words } from "./FlagGrammar.ts"
@@ -38,7 +40,9 @@ const history = `
 
 /** Formats that verify a signature run another program. */
 const isPlainFormat = ({ flags }: Words): boolean =>
-  ["--format", "--pretty"].every((flag) => flags.get(flag)?.every((value) => !/%[-+ ]?G|signature/i.test(value)) !== false)
+  ["--format", "--pretty"].every(
+    (flag) => flags.get(flag)?.every((value) => !/%[-+ ]?G|signature/i.test(value)) !== false
+  )
 
 const makePlainGrammar = (flags: string): Grammar => makeGrammar(flags, { check: isPlainFormat })
 const logging = makePlainGrammar(`${history} ${difference}`)
@@ -71,66 +75,99 @@ const isWritten = ({ fields }: Command): boolean => !fields.some(({ varies }) =>
 const listing = ["--list", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"]
 
 /** Without a flag that lists, an operand is the name of a new reference. */
-const isReferenceListing = (more: ReadonlyArray<string>) => (words: Words, command: Command): boolean =>
-  isPlainFormat(words) && isWritten(command) && (words.operands.length === 0 || hasAny(words, [...listing, ...more]))
+const isReferenceListing =
+  (more: ReadonlyArray<string>) =>
+  (words: Words, command: Command): boolean =>
+    isPlainFormat(words) && isWritten(command) && (words.operands.length === 0 || hasAny(words, [...listing, ...more]))
 
-const branch = makeGrammar(`-arvi -# --all --remotes --verbose --list --show-current --abbrev[=] --no-abbrev ${references}`, {
-  check: isReferenceListing([])
-})
+const branch = makeGrammar(
+  `-arvi -# --all --remotes --verbose --list --show-current --abbrev[=] --no-abbrev ${references}`,
+  { check: isReferenceListing([]) }
+)
 const tag = makeGrammar(`-li -n[=] --list ${references}`, { check: isReferenceListing(["-l"]) })
 
 /** Values of a setting, and nothing that edits them. */
-const config = makeGrammar(`
+const config = makeGrammar(
+  `
   -lz --list --get --get-all --get-regexp --get-urlmatch --global --local --system --worktree --show-origin --show-scope --name-only --null
   --bool --int --bool-or-int --path --type= --includes --no-includes
-`, {
-  check: (words, command) => {
-    const { operands } = words
-    if (!isWritten(command)) return false
-    if (hasAny(words, ["--list", "-l"])) return operands.length === 0
-    if (hasAny(words, ["--get", "--get-all", "--get-regexp", "--get-urlmatch"])) return operands.length > 0 && operands.length <= 2
-    return operands.length === 1 && operands.every(({ glob, text, unknown, varies }) => !glob && !unknown && !varies && /^[\w-]+\.[\w.-]+$/.test(text))
+`,
+  {
+    check: (words, command) => {
+      const { operands } = words
+      if (!isWritten(command)) return false
+      if (hasAny(words, ["--list", "-l"])) return operands.length === 0
+      if (hasAny(words, ["--get", "--get-all", "--get-regexp", "--get-urlmatch"]))
+        return operands.length > 0 && operands.length <= 2
+      return (
+        operands.length === 1 &&
+        operands.every(
+          ({ glob, text, unknown, varies }) => !glob && !unknown && !varies && /^[\w-]+\.[\w.-]+$/.test(text)
+        )
+      )
+    }
   }
-})
+)
 
 const isBare = ({ operands }: Words): boolean => operands.length === 0
 
 /** Flags by subcommand. */
 export const subcommands = makeTable<Grammar>([
-  ["log show whatchanged rev-list", makePlainGrammar(`${history} ${difference} --count --objects --timestamp --header --disk-usage[=] -q`)],
+  [
+    "log show whatchanged rev-list",
+    makePlainGrammar(`${history} ${difference} --count --objects --timestamp --header --disk-usage[=] -q`)
+  ],
   ["diff", makeGrammar(`${difference} --cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs`)],
   ["diff-tree", makePlainGrammar(`${history} ${difference} --no-commit-id --merge-base`)],
   ["diff-index diff-files", makePlainGrammar(`${difference} --cached --merge-base -q -0 -1 -2 -3`)],
-  ["status", makeGrammar(`
+  [
+    "status",
+    makeGrammar(`
     -sbvz -u[=] -M[=] --short --branch --show-stash --porcelain[=] --long --verbose --untracked-files[=] --ignore-submodules[=] --ignored[=]
     --column[=] --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames[=] --null
-  `)],
-  ["ls-files", makeGrammar(`
+  `)
+  ],
+  [
+    "ls-files",
+    makeGrammar(`
     -cdmoisukztvf -x=* -X= --cached --deleted --modified --others --ignored --stage --unmerged --killed --directory --no-empty-directory
     --eol --deduplicate --exclude=* --exclude-from= --exclude-per-directory= --exclude-standard --error-unmatch --with-tree= --full-name
     --recurse-submodules --abbrev[=] --format= --debug --sparse
-  `)],
+  `)
+  ],
   ["ls-tree", makeGrammar(tree)],
-  ["rev-parse", makeGrammar(`
+  [
+    "rev-parse",
+    makeGrammar(`
     -q --quiet --verify --short[=] --abbrev-ref[=] --symbolic --symbolic-full-name --all --branches[=] --tags[=] --remotes[=] --glob=
     --show-toplevel --show-prefix --show-cdup --show-superproject-working-tree --git-dir --absolute-git-dir --git-common-dir
     --git-path= --path-format= --is-inside-work-tree --is-inside-git-dir --is-bare-repository --is-shallow-repository
     --shared-index-path --show-object-format[=] --local-env-vars --default= --revs-only --no-revs --flags --no-flags --not --since=
     --until= --disambiguate=
-  `)],
+  `)
+  ],
   ["grep", search],
   ["blame annotate", blame],
-  ["describe", makeGrammar(`
+  [
+    "describe",
+    makeGrammar(`
     --all --tags --contains --long --always --abbrev=# --dirty[=] --broken[=] --match= --exclude= --exact-match --first-parent --candidates=#
     --debug
-  `)],
-  ["cat-file", makeGrammar(`
+  `)
+  ],
+  [
+    "cat-file",
+    makeGrammar(`
     -tsep --batch[=] --batch-check[=] --batch-all-objects --buffer --unordered --follow-symlinks --allow-unknown-type --use-mailmap
-  `)],
+  `)
+  ],
   ["shortlog", makePlainGrammar(`${history} -sne -w[=] -c --summary --numbered --email --committer --group=`)],
   ["merge-base", makeGrammar("-a --all --octopus --independent --is-ancestor --fork-point")],
   ["name-rev", makeGrammar("--tags --refs= --exclude= --all --name-only --no-undefined --always")],
-  ["show-ref", makeGrammar("-dsq --head --heads --branches --tags --dereference --hash[=] --abbrev[=] --verify --quiet --exists")],
+  [
+    "show-ref",
+    makeGrammar("-dsq --head --heads --branches --tags --dereference --hash[=] --abbrev[=] --verify --quiet --exists")
+  ],
   ["for-each-ref", makePlainGrammar(`--count=# --exclude= --shell --perl --python --tcl ${references}`)],
   ["cherry", makeGrammar("-v --verbose --abbrev[=]")],
   ["count-objects", makeGrammar("-vH --verbose --human-readable")],
@@ -144,15 +181,30 @@ export const subcommands = makeTable<Grammar>([
 
 /** Flags of a second word, and of the lack of one. */
 const nested: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
-  ["remote", makeTable([["", makeGrammar("-v --verbose", { check: isBare })], ["get-url", makeGrammar("--all --push")]])],
+  [
+    "remote",
+    makeTable([
+      ["", makeGrammar("-v --verbose", { check: isBare })],
+      ["get-url", makeGrammar("--all --push")]
+    ])
+  ],
   ["stash", makeTable([["list show", logging]])],
-  ["reflog", makeTable([["", makePlainGrammar(`${history} ${difference}`)], ["show", logging]])],
+  [
+    "reflog",
+    makeTable([
+      ["", makePlainGrammar(`${history} ${difference}`)],
+      ["show", logging]
+    ])
+  ],
   ["worktree", makeTable([["list", makeGrammar("-vz --porcelain --verbose")]])]
 ])
 
 const isGlobal = /^(?:-P|--no-pager|--no-optional-locks|--literal-pathspecs)$/
 
-/** Words that follow the subcommand, with the grammar that they have to match; undefined for a subcommand that may do more. */
+/**
+ * Words that follow the subcommand, with the grammar that they have to match; undefined for a subcommand that may do
+ * more.
+ */
 export const readSubcommand = (
   fields: ReadonlyArray<Field>
 ): { readonly grammar: Grammar; readonly rest: ReadonlyArray<Field> } | undefined => {

@@ -1,12 +1,12 @@
 /**
- * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes something (`date -s`,
- * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`, `ss -r`, `ss HOST`) or writes
- * (`pip --log`).
+ * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes
+ * something (`date -s`, `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`,
+ * `pip --index-url`, `ss -r`, `ss HOST`) or writes (`pip --log`).
  *
  * **Gotchas**
  *
- * `npm ls`, `pip freeze` and `podman` are not here: the first writes its log and its cache where a file of the project says, the second
- * starts tools of the repositories that it finds, the third makes its storage.
+ * `npm ls`, `pip freeze` and `podman` are not here: the first writes its log and its cache where a file of the project
+ * says, the second starts tools of the repositories that it finds, the third makes its storage.
  */
 import { makeTable, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, type Words } from "./FlagGrammar.ts"
@@ -28,7 +28,8 @@ const ps = makeGrammar(
 )
 
 /** Programs whose first word says what they do. */
-const makeVerbTable = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> => makeTable(rows)
+const makeVerbTable = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> =>
+  makeTable(rows)
 
 const format = "--format=* -f=*"
 
@@ -47,11 +48,16 @@ const unitFlags = `
   --value --recursive --reverse --after --before
 `
 const units = makeGrammar(unitFlags)
-const systemctl = makeVerbTable([["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]])
+const systemctl = makeVerbTable([
+  ["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]
+])
 
 /** Without its caches, its log and other machines. */
 const pip = makeVerbTable([
-  ["list", makeGrammar("-lv --local --user --not-required --format= --exclude= --disable-pip-version-check --no-color")],
+  [
+    "list",
+    makeGrammar("-lv --local --user --not-required --format= --exclude= --disable-pip-version-check --no-color")
+  ],
   ["show", makeGrammar("-fv --files --verbose --disable-pip-version-check --no-color")]
 ])
 
@@ -76,8 +82,15 @@ const address = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?)?(?::\d{1,5})?$/
 
 /** True of a filter of sockets that names no host. */
 const isSocketFilter = ({ operands }: Words): boolean =>
-  operands.every(({ glob, text, unknown }) =>
-    !glob && !unknown && text.trim().split(/\s+/).every((word) => filterWords.has(word) || address.test(word)))
+  operands.every(
+    ({ glob, text, unknown }) =>
+      !glob &&
+      !unknown &&
+      text
+        .trim()
+        .split(/\s+/)
+        .every((word) => filterWords.has(word) || address.test(word))
+  )
 
 /** The words of a date to show, never one to set. */
 const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
@@ -85,30 +98,57 @@ const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
 /** Flags of programs that look at the machine. */
 export const machinePrograms = makeTable<Grammar>([
   ["ps", ps],
-  ["date", makeGrammar("-uRj -d=* -r= -I[=] -v=* --date=* --reference= --utc --universal --rfc-email --rfc-3339= --iso-8601[=]", {
-    operands: /^\+/,
-    check: isShownDate
-  })],
+  [
+    "date",
+    makeGrammar(
+      "-uRj -d=* -r= -I[=] -v=* --date=* --reference= --utc --universal --rfc-email --rfc-3339= --iso-8601[=]",
+      { operands: /^\+/, check: isShownDate }
+    )
+  ],
   ["hostname", makeGrammar("-sI --short --all-ip-addresses", { operands: "none" })],
   ["env", makeGrammar("", { operands: "none" })],
   ["printenv", makeFileGrammar("-0 --null")],
   ["whoami", makeFileGrammar("")],
   ["id", makeFileGrammar("-aGgnruz --group --groups --name --real --user --zero")],
   ["groups", makeFileGrammar("")],
-  ["uname", makeFileGrammar("-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system")],
+  [
+    "uname",
+    makeFileGrammar(
+      "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system"
+    )
+  ],
   ["uptime", makeFileGrammar("-ps --pretty --since")],
-  ["free", makeFileGrammar("-bkmghltwv -c=# -s=# --bytes --kibi --mebi --gibi --human --si --lohi --total --wide --count=# --seconds=#")],
-  ["pgrep", makeFileGrammar(`
+  [
+    "free",
+    makeFileGrammar(
+      "-bkmghltwv -c=# -s=# --bytes --kibi --mebi --gibi --human --si --lohi --total --wide --count=# --seconds=#"
+    )
+  ],
+  [
+    "pgrep",
+    makeFileGrammar(`
     -acflnovwxi -d= -g= -G= -P= -s= -t= -u= -U= --count --list-name --list-full --newest --oldest --full --exact --ignore-case --parent=
     --euid= --uid= --inverse --delimiter=
-  `)],
+  `)
+  ],
   ["nproc", makeFileGrammar("--all --ignore=#")],
-  ["lscpu", makeFileGrammar("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
-  ["lsblk", makeGrammar("-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list")],
-  ["ss", makeGrammar(
-    "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header",
-    { check: isSocketFilter }
-  )],
+  [
+    "lscpu",
+    makeFileGrammar("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")
+  ],
+  [
+    "lsblk",
+    makeGrammar(
+      "-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list"
+    )
+  ],
+  [
+    "ss",
+    makeGrammar(
+      "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header",
+      { check: isSocketFilter }
+    )
+  ],
   // Not `-m`, which runs `gzip`.
   ["locale", makeFileGrammar("-ackv --all-locales --category-name --keyword-name --verbose")],
   ["getconf", makeFileGrammar("-a -v=")],
@@ -116,11 +156,14 @@ export const machinePrograms = makeTable<Grammar>([
   ["cal", makeFileGrammar("-13jmswyhN -A=# -B=# -n=#")],
   ["factor", makeFileGrammar("-h --exponents")],
   ["seq", makeValueGrammar("-w -f=* -s=* -# --equal-width --format=* --separator=*")],
-  ["journalctl", makeGrammar(`
+  [
+    "journalctl",
+    makeGrammar(`
     -befrkqxa -u= -n=# -p= -S= -U= -t= -g= -o= -b[=] --unit= --user-unit= --lines=# --no-pager --reverse --dmesg --priority= --since= --until=
     --identifier= --grep= --case-sensitive[=] --output= --boot[=] --list-boots --utc --no-hostname --catalog --quiet --no-full --all --user
     --system --disk-usage
-  `)]
+  `)
+  ]
 ])
 
 /** Programs that print their version, or a help, and do nothing else, in whatever directory they are called. */
@@ -130,4 +173,8 @@ export const versioned = parseNames(`
 `)
 
 /** The short flag with which some of them do so. */
-export const versionFlags = makeTable([["node ruby perl", "-v"], ["python python3 python2 tmux", "-V"], ["java javac", "-version"]])
+export const versionFlags = makeTable([
+  ["node ruby perl", "-v"],
+  ["python python3 python2 tmux", "-V"],
+  ["java javac", "-version"]
+])

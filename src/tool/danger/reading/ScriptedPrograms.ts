@@ -1,6 +1,6 @@
 /**
- * Programs whose words are a language: `sed`, `awk`, `find`, and the listings of `tar`. Each is known by the part of its language that
- * only shows something.
+ * Programs whose words are a language: `sed`, `awk`, `find`, and the listings of `tar`. Each is known by the part of
+ * its language that only shows something.
  */
 import { makeTable, type Command, type Field, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, matchCommand, type Words } from "./FlagGrammar.ts"
@@ -13,25 +13,34 @@ const address = String.raw`(?:\d+(?:~\d+)?|\$|/${makeUpToPattern("/")}/I?)`
 const substitution = ["/", "\\|", "#", ",", "@", ":"]
   .map((mark) => `s${mark}${makeUpToPattern(mark)}${mark}${makeUpToPattern(mark)}${mark}[gpiI\\d]{0,4}`)
   .join("|")
-const sedCommand = new RegExp(String.raw`^\s*(?:${address}(?:,(?:[+~]\d+|${address}))?\s*)?(?:!\s*)?(?:[pdqQ=]|${substitution})?\s*$`)
+const sedCommand = new RegExp(
+  String.raw`^\s*(?:${address}(?:,(?:[+~]\d+|${address}))?\s*)?(?:!\s*)?(?:[pdqQ=]|${substitution})?\s*$`
+)
 
 /** True of a script that prints, deletes and substitutes, and writes no file. */
 const isPlainSed = (script: string): boolean =>
-  script.length <= 500 && script.split(/[;\n]/).slice(0, 33).every((part) => sedCommand.test(part)) && script.split(/[;\n]/).length <= 32
+  script.length <= 500 &&
+  script
+    .split(/[;\n]/)
+    .slice(0, 33)
+    .every((part) => sedCommand.test(part)) &&
+  script.split(/[;\n]/).length <= 32
 
 /** A name that `find` puts into its place is no script. */
-const isOwnScript = (script: Field): boolean => !script.unknown && !script.varies && !script.glob && !script.text.includes("{}")
+const isOwnScript = (script: Field): boolean =>
+  !script.unknown && !script.varies && !script.glob && !script.text.includes("{}")
 
 const checkSed = ({ flags, operands }: Words): boolean => {
-  const given = [...flags.get("-e") ?? [], ...flags.get("--expression") ?? []]
+  const given = [...(flags.get("-e") ?? []), ...(flags.get("--expression") ?? [])]
   if (given.length > 0) return given.every(isPlainSed)
   const [script] = operands
   return script !== undefined && isOwnScript(script) && isPlainSed(script.text)
 }
 
-const sed = makeGrammar("-nErsuz -e=* --quiet --silent --regexp-extended --separate --unbuffered --null-data --expression=* --posix", {
-  check: checkSed
-})
+const sed = makeGrammar(
+  "-nErsuz -e=* --quiet --silent --regexp-extended --separate --unbuffered --null-data --expression=* --posix",
+  { check: checkSed }
+)
 
 const awkWrites = /system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV|PROCINFO|SYMTAB|FUNCTAB/
 
@@ -49,7 +58,10 @@ const isConnection = ({ text }: Field): boolean => /^\/+inet/.test(text)
 
 const awk = makeGrammar("-F=* -v=*", {
   check: ({ isMixed, operands: [script, ...files] }) =>
-    script !== undefined && isOwnScript(script) && isPlainAwk(script.text) && !isMixed &&
+    script !== undefined &&
+    isOwnScript(script) &&
+    isPlainAwk(script.text) &&
+    !isMixed &&
     files.every((file) => !file.text.startsWith("-") && !isConnection(file))
 })
 
@@ -67,8 +79,11 @@ const findStart = /^(?:-[HLPEsX]|-O\d)$/
 
 /** True of a command that names nothing but places below the directory of the call. */
 export const isBelowDirectory = ({ cwd, fields, isAway }: Command): boolean =>
-  cwd === undefined && !isAway && fields.every(({ commands, text, unknown }) =>
-    !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text))
+  cwd === undefined &&
+  !isAway &&
+  fields.every(
+    ({ commands, text, unknown }) => !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text)
+  )
 
 /** Index of the word that ends a command of `-exec`; undefined where programs disagree on it. */
 const findCommandEnd = (args: ReadonlyArray<string>, start: number): number | undefined => {
@@ -91,7 +106,7 @@ const isPlainFind = (command: Command): boolean => {
     if (findAlone.has(word)) continue
     if (findValued.has(word)) {
       const value = fields[++index]
-      if (value === undefined || value.glob || isVarying && value.text.startsWith("-")) return false
+      if (value === undefined || value.glob || (isVarying && value.text.startsWith("-"))) return false
     } else if (word === "-exec" && isBelowDirectory(command)) {
       const end = findCommandEnd(args, index + 1)
       if (end === undefined || end === index + 1) return false
@@ -105,7 +120,10 @@ const isPlainFind = (command: Command): boolean => {
 const isPlainListing = ({ args }: Command): boolean =>
   /^-?t[vzjJf]*$/.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-") && !arg.includes(":"))
 
-const makeMatcher = (grammar: Grammar) => (command: Command): boolean => matchCommand(grammar, command) !== undefined
+const makeMatcher =
+  (grammar: Grammar) =>
+  (command: Command): boolean =>
+    matchCommand(grammar, command) !== undefined
 
 /** Programs whose words are a language, each with its condition. */
 export const scripted = makeTable<(command: Command) => boolean>([

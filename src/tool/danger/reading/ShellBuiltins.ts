@@ -1,6 +1,6 @@
 /**
- * Words of the commands that a shell has itself. Some of them compute what they are given, and a subscript in it runs a command
- * (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
+ * Words of the commands that a shell has itself. Some of them compute what they are given, and a subscript in it runs a
+ * command (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
  */
 import { makeTable, type Command, type Field } from "../Command.ts"
 import { countFlagWords, type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -29,7 +29,7 @@ const hasOneForm = (fields: ReadonlyArray<Field>): boolean => {
   if (!words.some(isOpen)) return true
   if (words.some((field) => isOpen(field) && field.splits)) return false
   const isWord = (at: number, pattern: RegExp): boolean => words[at]?.unknown === false && pattern.test(words[at].text)
-  return words.length === 1 || words.length === 2 && isWord(0, unary) || words.length === 3 && isWord(1, binary)
+  return words.length === 1 || (words.length === 2 && isWord(0, unary)) || (words.length === 3 && isWord(1, binary))
 }
 
 const isPlainTest = ({ called, fields }: Command): boolean => {
@@ -37,8 +37,10 @@ const isPlainTest = ({ called, fields }: Command): boolean => {
   return words.every(({ text }) => !/^-[vR]$/.test(text)) && hasOneForm(words)
 }
 
-const isNumbered = (pattern: RegExp) => ({ fields }: Command): boolean =>
-  fields.every((field) => isNumber(field) || !field.unknown && pattern.test(field.text))
+const isNumbered =
+  (pattern: RegExp) =>
+  ({ fields }: Command): boolean =>
+    fields.every((field) => isNumber(field) || (!field.unknown && pattern.test(field.text)))
 
 /** Commands of the shell by their flags. */
 export const builtins = makeTable<Grammar>([
@@ -46,10 +48,14 @@ export const builtins = makeTable<Grammar>([
   ["dirs", makeGrammar("-lpv", { operands: /^\+\d+$/ })],
   ["cd pushd", makeGrammar("-LPe", { open: "values", check: ({ operands }) => operands.length <= 1 })],
   ["sleep", makeGrammar("", { open: "values" })],
-  ["set", makeGrammar("-eux -o=", {
-    operands: /^\+[eux]*o?$|^pipefail$/,
-    check: ({ flags }) => flags.get("-o")?.every((name) => name === "pipefail" || name === "errexit" || name === "nounset") !== false
-  })],
+  [
+    "set",
+    makeGrammar("-eux -o=", {
+      operands: /^\+[eux]*o?$|^pipefail$/,
+      check: ({ flags }) =>
+        flags.get("-o")?.every((name) => name === "pipefail" || name === "errexit" || name === "nounset") !== false
+    })
+  ],
   ["read", makeGrammar("-rs -d=* -n=# -N=# -p=* -t=# -u=#", { operands: variable })],
   ["type", makeGrammar("-afpPt", { open: "values" })]
 ])
@@ -74,7 +80,12 @@ const wrapping = makeTable<Grammar>([
   ["stdbuf", makeGrammar("-i= -o= -e= --input= --output= --error=")],
   ["command", makeGrammar("-pvV")],
   ["builtin", makeGrammar("")],
-  ["xargs", makeGrammar("-0rtx -n=# -L=# -P=# -s=# -d=* -I= --null --no-run-if-empty --max-args=# --max-lines=# --max-procs=# --delimiter=* --verbose")]
+  [
+    "xargs",
+    makeGrammar(
+      "-0rtx -n=# -L=# -P=# -s=# -d=* -I= --null --no-run-if-empty --max-args=# --max-lines=# --max-procs=# --delimiter=* --verbose"
+    )
+  ]
 ])
 
 /** True of a program that runs the rest of its words. */
@@ -90,7 +101,8 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
   if (own === undefined) return false
   if (program === "command" && fields.slice(0, own).some(({ text }) => /[vV]/.test(text))) return true
   const at = program === "timeout" ? own + 1 : own
-  if (fields.slice(0, at).some(({ commands, unknown, varies }) => unknown || varies || commands.length > 0)) return false
+  if (fields.slice(0, at).some(({ commands, unknown, varies }) => unknown || varies || commands.length > 0))
+    return false
   const inner = Wrappers.unwrapCommand(program, fields, undefined)
   return inner === undefined ? at >= fields.length : inner.length === fields.length - at
 }
@@ -98,7 +110,10 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
 /** Flags of a shell in front of a script, the one that it follows last. */
 const scriptFlags = /^(?:(?:-[eux]+|-[eux]*o (?:pipefail|errexit|nounset)) )*-[eux]*c$/
 
-/** Words that the plain shell of a system may read otherwise than bash does: a quote, a redirection or an end where that has none. */
+/**
+ * Words that the plain shell of a system may read otherwise than bash does: a quote, a redirection or an end where that
+ * has none.
+ */
 const unlikeBash = /\$['"]|\[\[|[<>]\(|<<<|&>|\|&|;&|;;&/
 
 /** Returns the script of `bash -c SCRIPT` and `sh -c SCRIPT`; undefined where words follow it, or are not known. */
@@ -106,7 +121,10 @@ export const findShellScript = ({ fields, program }: Command): string | undefine
   const script = fields.at(-1)
   const flags = fields.slice(0, -1)
   if (script === undefined || !/^(?:ba|da)?sh$/.test(program) || /^[-+]|\{\}/.test(script.text)) return undefined
-  const isKnown = fields.every(({ commands, glob, unknown, varies }) => !unknown && !varies && !glob && commands.length === 0)
-  const isPlain = flags.every(({ text }) => !/\s/.test(text)) && scriptFlags.test(flags.map(({ text }) => text).join(" "))
+  const isKnown = fields.every(
+    ({ commands, glob, unknown, varies }) => !unknown && !varies && !glob && commands.length === 0
+  )
+  const isPlain =
+    flags.every(({ text }) => !/\s/.test(text)) && scriptFlags.test(flags.map(({ text }) => text).join(" "))
   return isKnown && isPlain && (program === "bash" || !unlikeBash.test(script.text)) ? script.text : undefined
 }

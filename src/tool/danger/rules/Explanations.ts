@@ -3,11 +3,21 @@
  *
  * **Gotchas**
  *
- * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not known to
- * only read is asked about. What is found says what an approval of a prefix may not hold for, or what the name of a program does not
- * say: nothing explains `chmod`, `kill` or `sh -c`.
+ * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not
+ * known to only read is asked about. What is found says what an approval of a prefix may not hold for, or what the name
+ * of a program does not say: nothing explains `chmod`, `kill` or `sh -c`.
  */
-import { makeFinding, type Command, type Finding, makeRowRule, parseNames, selectOperands, type Row, type Rule, listRedirectTargets } from "../Command.ts"
+import {
+  makeFinding,
+  type Command,
+  type Finding,
+  makeRowRule,
+  parseNames,
+  selectOperands,
+  type Row,
+  type Rule,
+  listRedirectTargets
+} from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import { interpreters, shells } from "../EmbeddedCommands.ts"
 
@@ -15,25 +25,67 @@ const downloaders = parseNames("curl wget aria2c fetch http https xh nc ncat net
 
 const rows: ReadonlyArray<Row> = [
   [/^(?:sudo|su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of root or of another user"],
-  [/^(?:hermes|hermes-effect)$/, /^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|--yolo|--accept-hooks/, "configuration tampering", "change of the agent's own configuration"],
-  [/^(?:docker|podman|nerdctl|docker-compose)$/, /--privileged|(?:--pid|--userns|--ipc|--uts)[= ]host|docker\.sock|(?:-v|--volume)[= ]?(?:\/|~|\/etc|\/root):/, "container", "container with access to the host"],
-  [/^git$/, /(?:^| )(?:-c|--config(?:-env)?|--exec(?:-path)?|--upload-pack|--receive-pack|-u|ext::\S*)(?:[= ]|$)|ext::/, "inline code", "program that is made to run another one"],
-  [/^(?:make|gmake|npm|pnpm|yarn|cargo|mvn|gradle)$/, /--eval|SHELL=|--script-shell|--config[= ]/, "inline code", "program that is made to run another one"],
-  [/^(?:security|gpg|gh|gcloud|vault|git)$/, /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /, "exfiltration", "reading of credentials"],
-  [/^(?:nc|ncat|netcat|socat)$/, /(?:^| )(?:-[a-z]*[ec]|--(?:sh-)?exec)(?: |$)|\b(?:exec|system):/i, "remote code", "shell over the network"],
-  [/^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/, /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//, "remote code", "program from an address that is run or installed at once"]
+  [
+    /^(?:hermes|hermes-effect)$/,
+    /^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|--yolo|--accept-hooks/,
+    "configuration tampering",
+    "change of the agent's own configuration"
+  ],
+  [
+    /^(?:docker|podman|nerdctl|docker-compose)$/,
+    /--privileged|(?:--pid|--userns|--ipc|--uts)[= ]host|docker\.sock|(?:-v|--volume)[= ]?(?:\/|~|\/etc|\/root):/,
+    "container",
+    "container with access to the host"
+  ],
+  [
+    /^git$/,
+    /(?:^| )(?:-c|--config(?:-env)?|--exec(?:-path)?|--upload-pack|--receive-pack|-u|ext::\S*)(?:[= ]|$)|ext::/,
+    "inline code",
+    "program that is made to run another one"
+  ],
+  [
+    /^(?:make|gmake|npm|pnpm|yarn|cargo|mvn|gradle)$/,
+    /--eval|SHELL=|--script-shell|--config[= ]/,
+    "inline code",
+    "program that is made to run another one"
+  ],
+  [
+    /^(?:security|gpg|gh|gcloud|vault|git)$/,
+    /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /,
+    "exfiltration",
+    "reading of credentials"
+  ],
+  [
+    /^(?:nc|ncat|netcat|socat)$/,
+    /(?:^| )(?:-[a-z]*[ec]|--(?:sh-)?exec)(?: |$)|\b(?:exec|system):/i,
+    "remote code",
+    "shell over the network"
+  ],
+  [
+    /^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/,
+    /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//,
+    "remote code",
+    "program from an address that is run or installed at once"
+  ]
 ]
 
 const writesFiles = /^(?:tee|sponge|truncate|cp|mv|install|ln|sed|gsed|perl|dd)$/
 
 const findConfigurationChange: Rule = (command) => {
   const { args, cwd, program } = command
-  const paths = [...listRedirectTargets(command), ...writesFiles.test(program) ? args.map((arg) => arg.replace(/^of=/, "")) : []]
-  return paths.some((path) => PathClass.isAgentFile(path, cwd)) ? makeFinding("configuration tampering", "change of the agent's own configuration") : undefined
+  const paths = [
+    ...listRedirectTargets(command),
+    ...(writesFiles.test(program) ? args.map((arg) => arg.replace(/^of=/, "")) : [])
+  ]
+  return paths.some((path) => PathClass.isAgentFile(path, cwd))
+    ? makeFinding("configuration tampering", "change of the agent's own configuration")
+    : undefined
 }
 
 /** Programs that show nothing of what is in a file, or speak about it only. */
-export const blind = parseNames("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
+export const blind = parseNames(
+  "ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git"
+)
 /** Reading these is daily work. */
 const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
 const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|cp|mv|tee|openssl|sort|jq|yq)$/
@@ -52,22 +104,30 @@ const findCredentialRead: Rule = (command) => {
   const adds = program === "git" && args.includes("add")
   if (blind.has(program) && !adds) return undefined
   const paths = listSources(command)
-  if (paths.some((path) => PathClass.isOwnSecretFile(path, cwd)) || interpreters.test(program) && args.some(PathClass.hasOwnSecretName)) {
+  if (
+    paths.some((path) => PathClass.isOwnSecretFile(path, cwd)) ||
+    (interpreters.test(program) && args.some(PathClass.hasOwnSecretName))
+  ) {
     return makeFinding("exfiltration", "reading of the agent's own credentials")
   }
-  return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path))) ? makeFinding("exfiltration", "reading of credentials") : undefined
+  return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
+    ? makeFinding("exfiltration", "reading of credentials")
+    : undefined
 }
 
-const isRunner = (program: string): boolean => shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
+const isRunner = (program: string): boolean =>
+  shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
 
 const overNetwork = makeFinding("remote code", "shell over the network")
 const download = makeFinding("remote code", "download that is run at once")
 
-const hasDownload = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
+const hasDownload = (commands: ReadonlyArray<Command>): boolean =>
+  commands.some(({ program }) => downloaders.has(program))
 
 const findPipedDownload: Rule = ({ called, fields, input, program, redirects }) => {
   if (hasDownload(called.commands)) return download
-  if (/^(?:nc|ncat|netcat|telnet|socat)$/.test(program) && input.some(({ program }) => shells.has(program))) return overNetwork
+  if (/^(?:nc|ncat|netcat|telnet|socat)$/.test(program) && input.some(({ program }) => shells.has(program)))
+    return overNetwork
   const inner = [...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
   if (hasDownload(input) && inner.some(({ program }) => isRunner(program))) return download
   if (!isRunner(program)) return /^g?make$/.test(program) && hasDownload(inner) ? download : undefined
@@ -75,22 +135,36 @@ const findPipedDownload: Rule = ({ called, fields, input, program, redirects }) 
   return hasDownload([...input, ...inner]) ? download : undefined
 }
 
-const toBaseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/").at(-1) ?? ""
+const toBaseName = (path: string): string =>
+  path
+    .replace(/[?#].*$/s, "")
+    .split("/")
+    .at(-1) ?? ""
 
 /** Files that a command downloads, by their names alone. */
 const listSavedFiles = (command: Command): ReadonlyArray<string> => {
   const { args, input, program } = command
   const [isDownload, isFed] = [downloaders.has(program), hasDownload(input)]
-  const named = isDownload ? args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? "")) : []
-  const isBare = program === "tee" && isFed || isDownload && (program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg)))
-  return [...isDownload || isFed ? listRedirectTargets(command) : [], ...named, ...isBare ? selectOperands(args) : []].map(toBaseName)
+  const named = isDownload
+    ? args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? ""))
+    : []
+  const isBare =
+    (program === "tee" && isFed) || (isDownload && (program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg))))
+  return [
+    ...(isDownload || isFed ? listRedirectTargets(command) : []),
+    ...named,
+    ...(isBare ? selectOperands(args) : [])
+  ].map(toBaseName)
 }
 
 /** A download whose file the same line runs. */
 export const findRunDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
   const files = new Set<string>()
   const isRun = ({ args, called: { text }, program }: Command): boolean =>
-    files.size > 0 && [...text.includes("/") ? [text] : [], ...isRunner(program) ? selectOperands(args) : []].some((name) => files.has(toBaseName(name)))
+    files.size > 0 &&
+    [...(text.includes("/") ? [text] : []), ...(isRunner(program) ? selectOperands(args) : [])].some((name) =>
+      files.has(toBaseName(name))
+    )
   for (const command of commands) {
     if (isRun(command)) return download
     for (const file of listSavedFiles(command)) files.add(file)
@@ -99,4 +173,9 @@ export const findRunDownload = (commands: ReadonlyArray<Command>): Finding | und
 }
 
 /** Explanations. */
-export const rules: ReadonlyArray<Rule> = [findCredentialRead, findConfigurationChange, findPipedDownload, makeRowRule(rows)]
+export const rules: ReadonlyArray<Rule> = [
+  findCredentialRead,
+  findConfigurationChange,
+  findPipedDownload,
+  makeRowRule(rows)
+]

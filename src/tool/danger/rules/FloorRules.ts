@@ -1,8 +1,16 @@
 /**
- * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and raw disks,
- * fork bombs, killing every process, shutting down.
+ * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and
+ * raw disks, fork bombs, killing every process, shutting down.
  */
-import { makeFloorFinding, hasFlag, selectOperands, toProgramName, type Row, type Rule, listRedirectTargets } from "../Command.ts"
+import {
+  makeFloorFinding,
+  hasFlag,
+  selectOperands,
+  toProgramName,
+  type Row,
+  type Rule,
+  listRedirectTargets
+} from "../Command.ts"
 import { isProse } from "../EmbeddedCommands.ts"
 import * as PathClass from "../PathClass.ts"
 import { deleters, isSearchDeletion, isRecursive } from "./LossRules.ts"
@@ -16,10 +24,25 @@ const rows: ReadonlyArray<Row> = [
   [/^(?:mkfs(?:\..+)?|mke2fs|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/, notHelp, "disk", "making of a file system"],
   [/^(?:format-volume|clear-disk)$/, /^/, "disk", "making of a file system"],
   [/^format$/, /(?:^| )[a-z]:(?: |$)/i, "disk", "making of a file system"],
-  [/^diskutil$/, /(?:^| )(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)(?: |$)/i, "disk", "making of a file system"],
-  [/^(?:shutdown|reboot|halt|poweroff|stop-computer|restart-computer)$/, /^(?!-[hV]$|.*(?:^| )(?:-c|--show|--help|--version|\/[aA])(?: |$))/, "shutdown", down],
+  [
+    /^diskutil$/,
+    /(?:^| )(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)(?: |$)/i,
+    "disk",
+    "making of a file system"
+  ],
+  [
+    /^(?:shutdown|reboot|halt|poweroff|stop-computer|restart-computer)$/,
+    /^(?!-[hV]$|.*(?:^| )(?:-c|--show|--help|--version|\/[aA])(?: |$))/,
+    "shutdown",
+    down
+  ],
   [/^(?:tel)?init$/, /^[06](?: |$)/, "shutdown", down],
-  [/^(?:systemctl|loginctl)$/, /^(?:-\S+ )*(?:poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|exit)(?: |$)/, "shutdown", down],
+  [
+    /^(?:systemctl|loginctl)$/,
+    /^(?:-\S+ )*(?:poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|exit)(?: |$)/,
+    "shutdown",
+    down
+  ],
   [/^systemctl$/, /(?:^| )isolate(?: |$)/, "shutdown", down],
   [/^(?:busctl|dbus-send|gdbus|qdbus)$/, /\b(?:poweroff|reboot|halt)\b/i, "shutdown", down],
   [/^tee$/, /(?:^| )\/proc\/sysrq-trigger(?: |$)/, "shutdown", down],
@@ -32,23 +55,28 @@ const findNamedDanger: Rule = (command) => {
   const words = command.args.join(" ")
   const found = rows.find(([program, pattern]) => program.test(command.program) && pattern.test(words))
   if (found !== undefined) return makeFloorFinding(found[2], found[3])
-  return listRedirectTargets(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ? makeFloorFinding("shutdown", down) : undefined
+  return listRedirectTargets(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path))
+    ? makeFloorFinding("shutdown", down)
+    : undefined
 }
 
 const findDeviceWrite: Rule = (command) => {
   const { args, program } = command
   const targets = selectOperands(args)
   const aimed = targets.some(PathClass.isRawDevice)
-  const writes = listRedirectTargets(command).some(PathClass.isRawDevice) ||
-    program === "mkswap" && aimed ||
-    /^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) && args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3))) ||
-    /^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed ||
-    program === "badblocks" && aimed && hasFlag(args, "w") ||
-    program === "wipefs" && aimed && hasFlag(args, "ao", ["all", "offset"]) ||
-    /^(?:cp|mv|install)$/.test(program) && PathClass.isRawDevice(targets.at(-1) ?? "") ||
-    program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg)) ||
-    program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "") ||
-    program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
+  const writes =
+    listRedirectTargets(command).some(PathClass.isRawDevice) ||
+    (program === "mkswap" && aimed) ||
+    (/^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) &&
+      args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3)))) ||
+    (/^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed) ||
+    (program === "badblocks" && aimed && hasFlag(args, "w")) ||
+    (program === "wipefs" && aimed && hasFlag(args, "ao", ["all", "offset"])) ||
+    (/^(?:cp|mv|install)$/.test(program) && PathClass.isRawDevice(targets.at(-1) ?? "")) ||
+    (program === "hdparm" &&
+      args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) ||
+    (program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "")) ||
+    (program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? ""))
   return writes ? makeFloorFinding("disk", "write to a raw disk device") : undefined
 }
 
@@ -60,13 +88,15 @@ const containers = /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/
 const findTreeDeletion: Rule = (command) => {
   const { args, cwd, fields, program, wrappers } = command
   if (!deleters.has(program)) return undefined
-  if (args.includes("--no-preserve-root")) return makeFloorFinding("file destruction", "recursive delete of the root directory")
+  if (args.includes("--no-preserve-root"))
+    return makeFloorFinding("file destruction", "recursive delete of the root directory")
   if (wrappers.some((wrapper) => containers.test(wrapper))) return undefined
   const recursive = isRecursive(command)
   for (const { text, unknown } of fields) {
     if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
     const place = unknown ? undefined : PathClass.classifyTerritory(text, cwd)
-    if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) return makeFloorFinding("file destruction", `recursive delete of ${places[place]}`)
+    if (place !== undefined && (recursive || (text.endsWith("*") && program === "rm")))
+      return makeFloorFinding("file destruction", `recursive delete of ${places[place]}`)
   }
   return undefined
 }
@@ -76,7 +106,9 @@ const findSearchDeletion: Rule = (command) => {
   if (!isSearchDeletion(command)) return undefined
   const firstTest = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg))
   const starts = firstTest === -1 ? args : args.slice(0, firstTest)
-  const filtered = args.some((arg) => /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg))
+  const filtered = args.some((arg) =>
+    /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg)
+  )
   return !filtered && starts.some((start) => PathClass.classifyTerritory(start, cwd) !== undefined)
     ? makeFloorFinding("file destruction", "recursive delete of a whole system or home (find)")
     : undefined
@@ -97,7 +129,13 @@ const findHiddenDanger: Rule = (command) => {
     const program = toProgramName(field.text)
     if (seen.has(program) || !/^(?:rm|rimraf|dd|shred|wipefs|mkfs(?:\..+)?)$/.test(program)) continue
     seen.add(program)
-    const inner = { ...command, program, called: field, args: command.args.slice(index + 1), fields: command.fields.slice(index + 1) }
+    const inner = {
+      ...command,
+      program,
+      called: field,
+      args: command.args.slice(index + 1),
+      fields: command.fields.slice(index + 1)
+    }
     const found = destructive.map((rule) => rule(inner)).find((finding) => finding !== undefined)
     if (found !== undefined) return found
   }

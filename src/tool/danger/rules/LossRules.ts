@@ -1,20 +1,37 @@
 /**
- * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in databases; and what is
- * published.
+ * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in
+ * databases; and what is published.
  */
-import { makeFinding, isHelpRequest, type Command, type Finding, hasFlag, makeRowRule, parseNames, selectOperands, type Row, type Rule } from "../Command.ts"
+import {
+  makeFinding,
+  isHelpRequest,
+  type Command,
+  type Finding,
+  hasFlag,
+  makeRowRule,
+  parseNames,
+  selectOperands,
+  type Row,
+  type Rule
+} from "../Command.ts"
 
 /** Programs that delete what they are given. */
 export const deleters = parseNames("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
 
 /** True for a deletion of whole trees. */
 export const isRecursive = ({ args, program }: Command): boolean =>
-  program === "rimraf" || hasFlag(args, "rR", ["recursive", "recurse"]) || args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
+  program === "rimraf" ||
+  hasFlag(args, "rR", ["recursive", "recurse"]) ||
+  args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
 
 /** True for a search that deletes what it finds. */
 export const isSearchDeletion = ({ args, program }: Command): boolean =>
-  /^(?:find|gfind|bfs)$/.test(program) && args.some((arg, index) =>
-    arg === "-delete" || /^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
+  /^(?:find|gfind|bfs)$/.test(program) &&
+  args.some(
+    (arg, index) =>
+      arg === "-delete" ||
+      (/^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
+  )
 
 const searches = /^(?:find|gfind|fd|fdfind|bfs)$/
 
@@ -22,17 +39,26 @@ const findDeletion: Rule = (command) => {
   const { args, fields, program, wrappers } = command
   if (isSearchDeletion(command)) return makeFinding("file destruction", "delete of what a search finds (find -delete)")
   if (!deleters.has(program) || isHelpRequest(args)) return undefined
-  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return makeFinding("file destruction", "delete of what the input names (xargs rm)")
-  if (wrappers.some((wrapper) => searches.test(wrapper))) return makeFinding("file destruction", "delete of what a search finds (find -exec rm)")
+  if (wrappers.includes("xargs") || wrappers.includes("parallel"))
+    return makeFinding("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.some((wrapper) => searches.test(wrapper)))
+    return makeFinding("file destruction", "delete of what a search finds (find -exec rm)")
   if (isRecursive(command) && program !== "rmdir") return makeFinding("file destruction", "recursive delete")
-  if (program === "shred" || program === "srm" || program === "wipe") return makeFinding("file destruction", "deletion that cannot be undone (shred)")
-  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*") ? makeFinding("file destruction", "delete of everything in a directory") : undefined
+  if (program === "shred" || program === "srm" || program === "wipe")
+    return makeFinding("file destruction", "deletion that cannot be undone (shred)")
+  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*")
+    ? makeFinding("file destruction", "delete of everything in a directory")
+    : undefined
 }
 
 const findEmptying: Rule = ({ args, fields, program }) => {
-  if (program === "mv" && selectOperands(args).at(-1) === "/dev/null") return makeFinding("file destruction", "move into nothing (/dev/null)")
-  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return makeFinding("file destruction", "overwriting with nothing")
-  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) ? makeFinding("file destruction", "synchronisation that deletes (rsync --delete)") : undefined
+  if (program === "mv" && selectOperands(args).at(-1) === "/dev/null")
+    return makeFinding("file destruction", "move into nothing (/dev/null)")
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null")
+    return makeFinding("file destruction", "overwriting with nothing")
+  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg))
+    ? makeFinding("file destruction", "synchronisation that deletes (rsync --delete)")
+    : undefined
 }
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
@@ -52,25 +78,70 @@ const repositories: ReadonlyArray<Row> = [
   [git, /^push.* (?:-[a-zA-Z]*f|--for|--mir|--pru|\+\S)/, "history rewriting", "forced push (git push --force)"],
   [git, /^push.* (?:-[a-zA-Z]*d|--del|:\S)/, "history rewriting", "delete of a remote branch or tag"],
   [git, /^push(?!.* (?:-[a-zA-Z]*n|--dry))/, "publication", "push to a remote repository (git push)"],
-  [git, /^clean(?=.* (?:-[a-zA-Z]*f|--for))(?!.* (?:-[a-zA-Z]*n|--dry))/, "history rewriting", "delete of untracked files (git clean -f)"],
-  [git, /^branch(?:.* -[a-zA-Z]*D|(?=.* (?:-[a-zA-Z]*d|--del)).* (?:-[a-zA-Z]*f|--for))/, "history rewriting", "forced delete of a branch (git branch -D)"],
-  [git, /^(?:filter-branch|filter-repo|replace)\b|^rebase.* (?:--root|-x|--exec)|^update-ref.* (?:-d|--del|--stdin)|^reflog (?:expire|delete)|^gc.* --prune=(?:now|all)|^prune(?!.* (?:-n|--dry))/, "history rewriting", rewrites],
+  [
+    git,
+    /^clean(?=.* (?:-[a-zA-Z]*f|--for))(?!.* (?:-[a-zA-Z]*n|--dry))/,
+    "history rewriting",
+    "delete of untracked files (git clean -f)"
+  ],
+  [
+    git,
+    /^branch(?:.* -[a-zA-Z]*D|(?=.* (?:-[a-zA-Z]*d|--del)).* (?:-[a-zA-Z]*f|--for))/,
+    "history rewriting",
+    "forced delete of a branch (git branch -D)"
+  ],
+  [
+    git,
+    /^(?:filter-branch|filter-repo|replace)\b|^rebase.* (?:--root|-x|--exec)|^update-ref.* (?:-d|--del|--stdin)|^reflog (?:expire|delete)|^gc.* --prune=(?:now|all)|^prune(?!.* (?:-n|--dry))/,
+    "history rewriting",
+    rewrites
+  ],
   [git, /^stash (?:drop|clear)/, "history rewriting", "loss of stashed changes"],
-  [git, /^(?:checkout|switch)(?:.* (?:-[a-zA-Z]*f|--for|--dis)|(?!.* -b).* (?:\.|:\/)(?: |$))/, "history rewriting", "loss of uncommitted changes (git checkout)"],
-  [git, /^restore(?=.* (?:\.|:\/)(?: |$))(?:(?!.* (?:-[a-zA-Z]*S|--sta))|.* (?:-[a-zA-Z]*W|--wor))/, "history rewriting", "loss of uncommitted changes (git restore)"],
+  [
+    git,
+    /^(?:checkout|switch)(?:.* (?:-[a-zA-Z]*f|--for|--dis)|(?!.* -b).* (?:\.|:\/)(?: |$))/,
+    "history rewriting",
+    "loss of uncommitted changes (git checkout)"
+  ],
+  [
+    git,
+    /^restore(?=.* (?:\.|:\/)(?: |$))(?:(?!.* (?:-[a-zA-Z]*S|--sta))|.* (?:-[a-zA-Z]*W|--wor))/,
+    "history rewriting",
+    "loss of uncommitted changes (git restore)"
+  ],
   [git, /^worktree remove.* (?:-[a-zA-Z]*f|--for)/, "history rewriting", "loss of uncommitted changes (git worktree)"]
 ]
 
 const elsewhere: ReadonlyArray<Row> = [
-  [/^(?:npm|yarn|pnpm|cargo|twine|gem)$/, /^(?:-\S+ )*(?:publish|unpublish|yank|deprecate|push|upload)\b/, "publication", "change of a published package"],
+  [
+    /^(?:npm|yarn|pnpm|cargo|twine|gem)$/,
+    /^(?:-\S+ )*(?:publish|unpublish|yank|deprecate|push|upload)\b/,
+    "publication",
+    "change of a published package"
+  ],
   [/^(?:dropdb|dropuser)$/, /^/, "database", "SQL DROP"],
   [/^mysqladmin$/, /\bdrop\b/i, "database", "SQL DROP"],
   [/^redis-cli$/, /\bflush(?:all|db)\b/i, "database", "emptying of a database"],
-  [/^mongo(?:sh)?$/, /dropdatabase|\.drop\(|(?:deletemany|\.remove)\(\s*\{\s*\}/i, "database", "emptying of a database"],
+  [
+    /^mongo(?:sh)?$/,
+    /dropdatabase|\.drop\(|(?:deletemany|\.remove)\(\s*\{\s*\}/i,
+    "database",
+    "emptying of a database"
+  ],
   [/^(?:rails|rake)$/, /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/i, "database", "SQL DROP"],
-  [/^(?:prisma|npm|npx|yarn|pnpm|bunx?)$/, /\bmigrate reset\b|--force-reset|--accept-data-loss/, "database", "SQL DROP"],
+  [
+    /^(?:prisma|npm|npx|yarn|pnpm|bunx?)$/,
+    /\bmigrate reset\b|--force-reset|--accept-data-loss/,
+    "database",
+    "SQL DROP"
+  ],
   [/^(?:php|artisan)$/, /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/i, "database", "SQL DROP"],
-  [/^(?:python[\d.]*|django-admin)$/, /(?:^|manage\.py )(?:flush|reset_db|sqlflush)\b/i, "database", "emptying of a database"]
+  [
+    /^(?:python[\d.]*|django-admin)$/,
+    /(?:^|manage\.py )(?:flush|reset_db|sqlflush)\b/i,
+    "database",
+    "emptying of a database"
+  ]
 ]
 
 /** Programs that run statements of a database. */
@@ -110,12 +181,18 @@ const findDatabaseLoss: Rule = ({ args, input, program, redirects, stdin }) => {
   return judgeStatement([...args, stdin ?? "", ...documents, ...piped].join("\n"))
 }
 
-const clouds = /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
-const removing = /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
+const clouds =
+  /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
+const removing =
+  /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
 
 /** Removal of what runs elsewhere: in a cloud, a cluster, a container engine. */
 const findRemoteRemoval: Rule = ({ args, program }) =>
-  clouds.test(program) && (selectOperands(args).slice(0, 4).some((word) => removing.test(word)) || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy)$|^--replicas=0$/.test(arg)))
+  clouds.test(program) &&
+  (selectOperands(args)
+    .slice(0, 4)
+    .some((word) => removing.test(word)) ||
+    args.some((arg) => /^-(?:-)?(?:auto-approve|destroy)$|^--replicas=0$/.test(arg)))
     ? makeFinding("container", "removal of what runs in containers, a cluster or a cloud")
     : undefined
 

@@ -21,8 +21,11 @@ const everythingServer = fileURLToPath(import.meta.resolve("@modelcontextprotoco
 export const section = (file: Record<string, unknown>): Section =>
   Schema.decodeUnknownSync(mcpServer)({ connect_timeout: 20, timeout: 20, ...file })
 
-export const fixtureOf = (mode: string, more: Record<string, unknown> = {}, args: ReadonlyArray<string> = []): Section =>
-  section({ command: process.execPath, args: [fixture, mode, ...args], ...more })
+export const fixtureOf = (
+  mode: string,
+  more: Record<string, unknown> = {},
+  args: ReadonlyArray<string> = []
+): Section => section({ command: process.execPath, args: [fixture, mode, ...args], ...more })
 
 export const everythingOf = (more: Record<string, unknown> = {}): Section =>
   section({ command: process.execPath, args: [everythingServer, "stdio"], ...more })
@@ -37,7 +40,7 @@ const freePort = Effect.callback<number>((resume) => {
 
 /** The published server over HTTP, until the scope ends. */
 export const everythingHttp = (kind: "streamableHttp" | "sse") =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const port = yield* freePort
     yield* Effect.acquireRelease(
       Effect.callback<ReturnType<typeof spawn>>((resume) => {
@@ -59,7 +62,7 @@ export const everythingHttp = (kind: "streamableHttp" | "sse") =>
   })
 
 /** A registry with the tools of these servers. */
-export const connected = Effect.fnUntraced(function*(sections: Record<string, Section>) {
+export const connected = Effect.fnUntraced(function* (sections: Record<string, Section>) {
   const context = yield* Layer.build(
     Layer.fresh(
       McpServers.layer(sections).pipe(
@@ -71,18 +74,24 @@ export const connected = Effect.fnUntraced(function*(sections: Record<string, Se
   )
   const registry = yield* Effect.provideContext(ToolRegistry.ToolRegistry, context)
   const servers = yield* Effect.provideContext(McpServers.McpServers, context)
-  const call = Effect.fnUntraced(function*(name: string, params: unknown, onProgress?: (output: unknown) => Effect.Effect<void>) {
+  const call = Effect.fnUntraced(function* (
+    name: string,
+    params: unknown,
+    onProgress?: (output: unknown) => Effect.Effect<void>
+  ) {
     const { get, names } = yield* registry.snapshot(ToolRegistry.everything)
     const bound = get(name)
     if (bound === undefined) return yield* Effect.die(`no tool ${name} among ${names.join(", ")}`)
-    return yield* bound.run(params, "call_1", onProgress).pipe(
-      Effect.provideService(ToolContext, {
-        sessionId: SessionId.make("s1"),
-        turnId: TurnId.make("t1"),
-        taskId: TaskId.make("s1"),
-        cwd: "/"
-      })
-    )
+    return yield* bound
+      .run(params, "call_1", onProgress)
+      .pipe(
+        Effect.provideService(ToolContext, {
+          sessionId: SessionId.make("s1"),
+          turnId: TurnId.make("t1"),
+          taskId: TaskId.make("s1"),
+          cwd: "/"
+        })
+      )
   })
   return { registry, servers, call, snapshot: registry.snapshot(ToolRegistry.everything) }
 })
