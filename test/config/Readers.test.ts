@@ -109,12 +109,12 @@ provider_routing.order                                       routing/OpenRoute.t
 provider_routing.sort                                        routing/OpenRoute.ts              ProviderRouting
 provider_routing.require_parameters                          routing/OpenRoute.ts              ProviderRouting
 provider_routing.data_collection                             routing/OpenRoute.ts              ProviderRouting
-auxiliary.<>.provider                                        routing/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.model                                           routing/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.base_url                                        routing/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.api_key                                         routing/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.api_mode                                        routing/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
+auxiliary.<>.provider                                        routing/TaskRoutes.ts        readAuxiliaryTask
+auxiliary.<>.model                                           routing/TaskRoutes.ts        readAuxiliaryTask
+auxiliary.<>.base_url                                        routing/TaskRoutes.ts        readAuxiliaryTask
+auxiliary.<>.api_key                                         routing/TaskRoutes.ts        readAuxiliaryTask
+auxiliary.<>.api_mode                                        routing/TaskRoutes.ts        readAuxiliaryTask
+auxiliary.<>.timeout                                         routing/Auxiliary.ts              readAuxiliaryTask
 bedrock.guardrail.guardrail_identifier                       config/DerivedSettings.ts
 bedrock.guardrail.guardrail_version                          config/DerivedSettings.ts
 bedrock.guardrail.stream_processing_mode                     config/DerivedSettings.ts
