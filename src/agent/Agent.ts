@@ -110,9 +110,6 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 /** Sessions that an agent keeps open; the one that was idle longest is given up for another one. */
 const maxOpenSessions = 1000
 
-/** Stands in where the application has no hooks. */
-const silent = Effect.runSync(Hooks.make())
-
 /** Parts of an agent, besides the services of its surroundings. */
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
   /** The first is outermost. */
@@ -150,7 +147,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 > =>
   RunContext.deferKeys(
     Effect.gen(function* () {
-      const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
+      const givenHooks = yield* Effect.serviceOption(Hooks.Hooks)
+      const hooks = Option.isSome(givenHooks) ? givenHooks.value : yield* Hooks.make()
       const services: AgentServices = {
         router: yield* ModelRouter,
         registry: yield* ToolRegistry,

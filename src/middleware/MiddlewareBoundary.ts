@@ -133,6 +133,13 @@ export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<
 /** Carries the failure of a closed wrapper's `onPart` out of the stream that it broke. */
 class StreamVeto extends Error {
   override readonly name = "StreamVeto"
+  /** The wrapper that failed; another one of the same name passes the failure on. */
+  readonly wrapper: object
+
+  constructor(wrapper: { readonly name: string }, cause: unknown) {
+    super(wrapper.name, { cause })
+    this.wrapper = wrapper
+  }
 }
 
 /** A veto ends the call, whatever had failed below. */
@@ -263,7 +270,7 @@ class Frame<Req, Options, A, Info> {
 
   readonly #fault: NextInvocation["fault"] = (error, consequence) =>
     this.#wrapper.onFailure === "closed"
-      ? Effect.die(new StreamVeto(this.#wrapper.name, { cause: error }))
+      ? Effect.die(new StreamVeto(this.#wrapper, error))
       : this.#report(error, consequence)
 
   readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
@@ -375,7 +382,7 @@ class Frame<Req, Options, A, Info> {
       return veto !== undefined &&
         Cause.isDieReason(veto) &&
         veto.defect instanceof StreamVeto &&
-        veto.defect.message === this.#wrapper.name
+        veto.defect.wrapper === this.#wrapper
         ? this.#closed(veto.defect.cause)
         : Effect.failCause(cause)
     }
