@@ -125,7 +125,7 @@ await missing.dispose()
 const suites = `import * as Effect from "effect/Effect"
 import { SessionStore } from "hermes-effect"
 import { Conformance, SessionStoreRules } from "hermes-effect/testing"
-const results = await Effect.runPromise(Conformance.report(SessionStoreRules.rules, SessionStore.layerMemory))
+const results = await Effect.runPromise(Conformance.runRules(SessionStoreRules.rules, SessionStore.layerMemory))
 console.log(results.length > 50, results.filter(({ broken }) => broken !== undefined).length)
 `
 const lean = `import * as Effect from "effect/Effect"

@@ -106,7 +106,7 @@ const readTextFile = Effect.fnUntraced(function* (
 })
 
 /** Lines of a stream that cannot be read are told, and the rest is used. */
-const loadTrace = Effect.fn("TraceCommand.load")(function* (
+const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
   reference: string,
   pictures?: Pictures
 ): Effect.fn.Return<

@@ -311,7 +311,7 @@ interface MaskedSettings {
 }
 
 /** All settings that have an effect now. */
-export const readAllSettings = Effect.fn("Edit.show")(function* (
+export const readAllSettings = Effect.fn("Edit.readAllSettings")(function* (
   options: Config.Options = {}
 ): Effect.fn.Return<MaskedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
   const { refusals, settings, warnings } = yield* Config.load(options)

@@ -95,7 +95,7 @@ export const build = Effect.fn("ImageBuild.build")(function* (
 /**
  * A directory of an image on this machine, for as long as the scope lives; empty where the image has none of that name.
  */
-export const extractContents = Effect.fn("ImageBuild.contentsOf")(function* (
+export const extractContents = Effect.fn("ImageBuild.extractContents")(function* (
   binary: string | undefined,
   image: string,
   path: string

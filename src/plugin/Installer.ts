@@ -162,7 +162,7 @@ interface InstalledPlugin {
 }
 
 /** Installs a plugin; it is not enabled by that. */
-export const installPlugin = Effect.fn("Installer.install")(function* (
+export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   request: Request
 ): Effect.fn.Return<InstalledPlugin, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
   const { force, plugins, source } = request
@@ -194,7 +194,7 @@ export const installPlugin = Effect.fn("Installer.install")(function* (
 })
 
 /** Takes away a plugin of the user's: its directory, or the link to it. */
-export const removePlugin = Effect.fn("Installer.remove")(function* (
+export const removePlugin = Effect.fn("Installer.removePlugin")(function* (
   candidate: Candidate
 ): Effect.fn.Return<string, PluginError, Platform> {
   const { key, origin, source } = candidate

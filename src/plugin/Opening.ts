@@ -86,7 +86,7 @@ const selectPlugin = (
     ? Effect.fail(
         makeFailure(
           candidate,
-          "its module has no register() function, and no plugin (Plugin.make, Plugin.value) as its default export"
+          "its module has no register() function, and no plugin (Plugin.make, Plugin.fromValue) as its default export"
         )
       )
     : Effect.succeed(makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host)))

@@ -47,7 +47,7 @@ const Greet = Tool.make("${tool}", {
 
 const toolkit = Toolkit.make(Greet)
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "${name}",
   tools: [
     Toolset.make("${name}", toolkit, toolkit.toLayer({
@@ -107,7 +107,7 @@ const toPluginError =
     Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
 
 /** Writes a plugin of a name below `plugins` and gives its directory. */
-export const createPlugin = Effect.fn("PluginTemplate.create")(function* (
+export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   name: string,
   plugins: string
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {

@@ -253,7 +253,7 @@ export interface InstallationPlan {
 /**
  * Copies a source and looks at its skills; the copies last as long as the scope. Fails where none of them can be used.
  */
-export const planInstallation = Effect.fn("SkillInstaller.plan")(function* (
+export const planInstallation = Effect.fn("SkillInstaller.planInstallation")(function* (
   request: Request
 ): Effect.fn.Return<InstallationPlan, SkillRefused, Platform | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
@@ -294,7 +294,7 @@ export const planInstallation = Effect.fn("SkillInstaller.plan")(function* (
  * Puts a planned skill in place; `replaces` is the directory of the one that it takes the place of. Gives its
  * directory.
  */
-export const installSkill = Effect.fn("SkillInstaller.place")(function* (
+export const installSkill = Effect.fn("SkillInstaller.installSkill")(function* (
   { from, name }: PlannedSkill,
   {
     category,

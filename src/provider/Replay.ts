@@ -212,7 +212,7 @@ const loadProtocol = async (route: Route.Route): Promise<Protocol> => {
 export const openProtocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => loadProtocol(route))
 
 /** A provider that plays a recording from its first exchange on. */
-export const makeProvider = Effect.fn("Replay.provider")(function* (
+export const makeProvider = Effect.fn("Replay.makeProvider")(function* (
   lines: Iterable<string>
 ): Effect.fn.Return<ProviderPort.Service, ConfigError> {
   const exchanges = yield* Effect.fromResult(readExchanges(lines))

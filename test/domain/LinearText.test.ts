@@ -96,7 +96,7 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "Injection.scan": (text) => Injection.scan(text, "web"),
   "Injection.scan, of a file": (text) => Injection.scan(text, "context file"),
   "Injection.scan, of a skill": (text) => Injection.scan(text, "skill"),
-  "SkillFile.warnings": SkillFile.findWarnings,
+  "SkillFile.findWarnings": SkillFile.findWarnings,
   Markdown: (text) => rendered(text),
   "Markdown, one line": (text) => rendered(text.replaceAll("\n", " ")),
   "Markdown, heading": (text) => rendered(`# ${text.replaceAll("\n", " ")}x\t`),

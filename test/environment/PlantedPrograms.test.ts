@@ -149,11 +149,11 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
     Effect.sync(() => mkdirSync(join(home, "copy"))),
     GitCommand.copyDirectory(join(tree, ".git"), join(home, "copy"))
   ),
-  "Clipboard.put": Effect.flatMap(Clipboard.make, ({ put }) => put("text")),
+  "Clipboard.copyText": Effect.flatMap(Clipboard.make, ({ put }) => put("text")),
   "Clipboard.picture": Effect.flatMap(Clipboard.make, ({ picture }) => picture),
   "TraceCommand.open": TraceCommand.open(join(home, "page.html"), ["planted-hook", "clip.exe"]),
   // It ends with an error: the editor is not found.
-  "ConfigCommand.edited": ConfigCommand.editFile(join(home, "file")),
+  "ConfigCommand.editFile": ConfigCommand.editFile(join(home, "file")),
   SshHost: SshHost.make({ host: "hermes.invalid", lifetime: Duration.minutes(1) }),
   Container: Container.findEngine(undefined),
   ShellHookProcess: ShellHookProcess.runProgram(

@@ -29,7 +29,7 @@ describe("a plugin that can not be loaded", () => {
         "f-rejects": "export const register = async () => { throw 'no' }",
         "g-tool": register("ctx.registerTool({ name: 'half' })"),
         "h-tools":
-          "import { Plugin } from 'hermes-effect'\nexport default Plugin.value({ name: 'h', tools: ['nonsense'] })",
+          "import { Plugin } from 'hermes-effect'\nexport default Plugin.fromValue({ name: 'h', tools: ['nonsense'] })",
         "i-build":
           "import { Plugin } from 'hermes-effect'\nimport * as Effect from 'effect/Effect'\nexport default Plugin.make({ name: 'i', build: Effect.succeed(5) })",
         "j-service":
@@ -175,7 +175,7 @@ describe("a plugin that misbehaves when it is called", () => {
         wrap: string
       ): string => `import { Middleware, Plugin, AgentError } from "hermes-effect"
         import * as Effect from "effect/Effect"
-        export default Plugin.value({ name: "${name}", middleware: [Middleware.llmExecution({ name: "${name}", wrap: ${wrap} })] })`
+        export default Plugin.fromValue({ name: "${name}", middleware: [Middleware.llmExecution({ name: "${name}", wrap: ${wrap} })] })`
       plugin("veto", typed("veto", "() => () => Effect.fail({ _tag: 'Strange', message: 'too dear' })"))
       plugin(
         "translation",

@@ -100,7 +100,7 @@ describe("the program with plugins", () => {
     Effect.gen(function* () {
       const { hermes, keep } = yield* machine
       const module = (name: string) =>
-        `import { Plugin } from "hermes-effect"\nexport default Plugin.value({ name: "${name}" })\nconsole.log("loaded ${name}")\n`
+        `import { Plugin } from "hermes-effect"\nexport default Plugin.fromValue({ name: "${name}" })\nconsole.log("loaded ${name}")\n`
       keep(
         "plugins/node_modules/@acme/agent-plugin/package.json",
         '{ "name": "@acme/agent-plugin", "version": "3.1.4", "type": "module", "exports": { "types": "./no.d.ts", "import": "./dist/main.js" } }'
@@ -109,7 +109,7 @@ describe("the program with plugins", () => {
       keep("plugins/node_modules/old/package.json", '{ "name": "old", "main": "lib.cjs" }')
       keep(
         "plugins/node_modules/old/lib.cjs",
-        "const { Plugin } = require('hermes-effect')\nmodule.exports = { register: (ctx) => console.log('loaded', ctx.key, typeof Plugin.value) }\n"
+        "const { Plugin } = require('hermes-effect')\nmodule.exports = { register: (ctx) => console.log('loaded', ctx.key, typeof Plugin.fromValue) }\n"
       )
       keep("plugins/node_modules/asleep/package.json", '{ "name": "asleep" }')
       keep(
@@ -144,7 +144,7 @@ describe("the program with plugins", () => {
         const play = (route: Route.Route) => {
           return Effect.map(Scripted.make([Scripted.complete(\`\${route.model} of \${route.provider}\`)]), ({ provider }) => provider)
         }
-        export default Plugin.value({
+        export default Plugin.fromValue({
           name: "cloud",
           providers: [{ name: "my-cloud", aliases: ["mc"], open: play }, { name: "openai", open: play }]
         })

@@ -280,7 +280,7 @@ const makeReader = Effect.fnUntraced(function* (
 })
 
 /** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
-export const readResults = Effect.fn("RowJournal.resultsOf")(function* (
+export const readResults = Effect.fn("RowJournal.readResults")(function* (
   directory: string,
   isResults: (name: string) => boolean = isDefault
 ) {

@@ -99,7 +99,7 @@ export const evaluateFolder = (
   }).pipe(Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message))))
 
 /** Evaluates a patch for a task in a fresh workspace. */
-export const evaluatePatch = Effect.fn("SweEvaluation.ofPatch")(function* (
+export const evaluatePatch = Effect.fn("SweEvaluation.evaluatePatch")(function* (
   task: Pick<SweTask, "prefix" | "setup" | "source">,
   check: Check,
   patch: string
