@@ -184,7 +184,7 @@ const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMark
 
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
-  const endpoint = Endpoint.findBackend(route)
+  const endpoint = Endpoint.of(route)
   const reasoning = makeReasoningFields(call.reasoningEffort, endpoint)
   const schema = makeSchemaMessage(call.responseFormat, endpoint)
   const conversation = Messages.toWire(call.messages, endpoint)

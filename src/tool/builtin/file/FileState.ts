@@ -133,7 +133,7 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
     putEntry(getState(id).seen, real, { stamp, at: ++clock })
   }
 
-  return FileState.getState({
+  return FileState.of({
     repeated: (id, request) =>
       Effect.sync(() => {
         const state = getState(id)
