@@ -50,9 +50,11 @@ const toolkit = Toolkit.make(Greet)
 export default Plugin.fromValue({
   name: "${name}",
   tools: [
-    Toolset.make("${name}", toolkit, toolkit.toLayer({
-      ${tool}: ({ name }) => Effect.succeed(\`Hello, \${name}!\`)
-    }))
+    Toolset.make(
+      "${name}",
+      toolkit,
+      toolkit.toLayer({ ${tool}: ({ name }) => Effect.succeed(\`Hello, \${name}!\`) })
+    )
   ],
   hooks: [
     // Told after each tool call; changes nothing.
