@@ -66,7 +66,10 @@ export const toAnswerFields = (response: ModelResponse) => {
   }
 }
 
-/** Fields of a `post_api_request` about its answer; what is more than a number or a name is made when it is read. */
+/**
+ * Returns the fields of a `post_api_request` about its answer. Fields other than numbers and names are computed when
+ * they are read.
+ */
 export const makeLazyAnswerFields = (response: ModelResponse) => {
   let whole: ReturnType<typeof toAnswerFields> | undefined
   const getAnswerFields = () => (whole ??= toAnswerFields(response))

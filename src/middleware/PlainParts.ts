@@ -166,7 +166,7 @@ export const readAll = (
   return kept.map((part) => shown[places.get(part) ?? -1] ?? part)
 }
 
-/** Reads the options of a `next_call`; throws where they are none. */
+/** Reads the options of a `next_call`; throws if they are invalid. */
 export const readOptions = (given: unknown): ExecuteOptions | undefined => {
   if (given === undefined || given === null) return undefined
   const onPart: unknown = Predicate.isObject(given) ? given["on_part"] : given
