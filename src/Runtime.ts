@@ -100,7 +100,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * (`CommandEnvironment.layerLocal`), whatever is installed on it; only the program chooses a sandbox by itself.
    */
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
-  /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
+  /**
+   * The record of every run. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
+   * memory.
+   */
   readonly record?: Layer.Layer<RunRecord> | undefined
   /**
    * Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be
@@ -113,8 +116,9 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    */
   readonly approvals?: ApprovalsLayer | undefined
   /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`; every other one needs
-   * one. Default: those of the policy of addresses (`Urls.UrlPolicy`) around the layer, which are none.
+   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
+   * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
+   * default.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
 }
@@ -142,7 +146,10 @@ export interface Options<
 type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
 type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
 
-/** A runtime whose tools reach these hosts, besides those of its surroundings, without an approval. */
+/**
+ * Creates a runtime whose tools reach these hosts, in addition to the hosts allowed by its context, without an
+ * approval.
+ */
 const withHosts = <A, E, R>(
   hosts: ReadonlyArray<string> | undefined,
   runtime: Layer.Layer<A, E, R>
@@ -195,8 +202,8 @@ const ofApplication = <
 }
 
 /**
- * An agent over services of its surroundings, for applications that bring all of them: the router, the session store,
- * the tools, hooks, approvals, and what file and process tools share. A layer that is missing does not compile.
+ * An agent that takes all services from its context, for applications that provide them: the router, the session store,
+ * the tools, hooks, approvals, and the services shared by file and process tools. A missing layer is a compile error.
  *
  * **Example** (Every service named)
  *
@@ -296,8 +303,8 @@ export const layer = <
 }
 
 /**
- * A runtime with an agent under the application's key, whose type names what its middleware fails with and what is read
- * of each run (`RunContext`). There is no other agent beside it.
+ * A runtime with an agent under the application's key, whose type includes the errors of its middleware and the values
+ * read for each run (`RunContext`). It is the only agent of the runtime.
  *
  * **Example** (A budget that ends a run with its own error)
  *

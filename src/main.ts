@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Compiled code is kept between starts (`NODE_COMPILE_CACHE` says where, `NODE_DISABLE_COMPILE_CACHE=1` turns it off),
- * and nothing is loaded that a command does not use: the version needs no more than itself, and the help of the bundled
- * program stands beside it as text.
+ * Compiled code is cached between starts (`NODE_COMPILE_CACHE` sets the directory, `NODE_DISABLE_COMPILE_CACHE=1`
+ * disables the cache), and a command loads only the code that it uses: `--version` loads no other module, and the help
+ * of the bundled program is stored next to it as text.
  */
 import { enableCompileCache } from "node:module"
 
@@ -14,8 +14,8 @@ enableCompileCache()
 const argv = process.argv.slice(2)
 
 /**
- * Prints the stored help. False where it is left to the program: from sources, with colors forced or forbidden, on a
- * broken stdout.
+ * Prints the stored help. Returns `false` if the program must render it: when run from sources, with colors forced or
+ * forbidden, or on a broken stdout.
  */
 const printsHelp = async (): Promise<boolean> => {
   const { FORCE_COLOR = "", NO_COLOR = "", TERM } = process.env

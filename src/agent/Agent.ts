@@ -4,11 +4,12 @@
  *
  * **Details**
  *
- * `run` gives the result, `stream` the events of the same run as they happen. Failures are in the type: a run that ends
- * with anything to show is a `RunResult` with an exact `exit`, everything else an `AgentError`. Interrupting the fiber
- * (or ending the stream early) interrupts the model call and every running tool, closes open calls with what is known
- * of each (it did not start, or it may have happened), and leaves the session fit to be continued; {@link Service.stop}
- * does the same and gives a result. A session has one run at a time, over all agents and processes that use its store.
+ * `run` returns the result, and `stream` returns the events of the same run as they happen. Failures are typed: a run
+ * that ends with output is a `RunResult` with an exact `exit`, and any other failure is an `AgentError`. Interrupting
+ * the fiber (or ending the stream early) interrupts the model call and every running tool, closes each open call
+ * according to its known state (it did not start, or it may have happened), and leaves the session ready to be
+ * continued; {@link Service.stop} does the same and returns a result. A session has one run at a time across all agents
+ * and processes that use its store.
  *
  * **Example** (The smallest run)
  *
@@ -79,19 +80,20 @@ export interface Service<out E = never, R = never> {
   /** Runs a tool as a model's call would be run, outside of any run; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
-   * Makes the stored conversation of a session smaller, between its runs: it goes on in a new session, as after a run
-   * that was compacted. The session stays as it is where there is too little to leave out, or no summary can be had.
+   * Compacts the stored conversation of a session between its runs. The conversation continues in a new session, as
+   * after a run that was compacted. The session is unchanged if there is too little to leave out or no summary can be
+   * produced.
    */
   readonly compact: (
     input: RunStart.CompactInput & RunContext.ContextInput<R>
   ) => Effect.Effect<ContextFit.CompactionResult, AgentError>
   /** Layers of the system prompt that a new session of this input would begin with; nothing is run or stored. */
   readonly promptLayers: (input?: RunStart.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
-  /** Asks the run of a session to stop with what it has; false when none is under way. */
+  /** Asks the run of a session to stop with its results so far. Returns false if no run is active. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
   /**
-   * Tells the listeners that a session is given up (`on_session_finalize`): it was left for another one, or it is over.
-   * What is still open when the agent's layer closes is given up then, each session once. A session that runs again is
+   * Notifies the listeners that a session is closed (`on_session_finalize`) because it ended or was left for another
+   * session. Sessions still open when the agent's layer closes are closed then, each once. A session that runs again is
    * open again.
    */
   readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
@@ -114,7 +116,7 @@ const maxOpenSessions = 1000
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
   /** The first is outermost. */
   readonly middleware?: Middlewares | undefined
-  /** Middleware around that: what plugins bring. */
+  /** Middleware outside `middleware`, contributed by plugins. */
   readonly outermost?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
@@ -132,9 +134,9 @@ export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middlewa
 }
 
 /**
- * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run`
- * of the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up. It
- * fails where two entries of its stack keep different state of a run under one key.
+ * Creates an agent over the router, tools and store in its context. Failures of its middleware appear in the type of
+ * `run`, and requirements of its middleware in the requirements of this effect. Its sessions are closed with the scope.
+ * Fails if two entries of the stack use one key for different run state.
  */
 export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>({
   middleware,
@@ -155,7 +157,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         store: yield* SessionStore,
         record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
         interceptors: { stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? [])]), hooks },
-        // Calls that need an approval do not run where nobody decides.
+        // Calls that need an approval do not run if no one can give it.
         approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () =>
           Approvals.makeUnattended(hooks)
         ),
@@ -371,7 +373,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           })
         ).pipe(Effect.provideService(Services, selectServices(lineage)))
 
-      /** An effect with what middleware needs, and with what the application gives to this run or call. */
+      /**
+       * Provides an effect with the requirements of the middleware and the services that the application passes to this
+       * run or call.
+       */
       const provideSurroundings = <A, Failure>(
         effect: Effect.Effect<A, Failure>,
         own: Context.Context<never> | undefined
@@ -422,7 +427,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     })
   )
 
-/** {@link make} for a key whose type names the failures `E`, and what is read of each run, `R`. */
+/** {@link make} for a key whose type names the failures `E` and the services `R` read for each run. */
 export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   options: BoundedOptions<E, R, Middlewares>
 ) =>

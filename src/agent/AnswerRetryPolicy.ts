@@ -1,6 +1,6 @@
 /**
- * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that cannot be
- * tried. Pure: the state so far and an outcome in, the next state and what to do out.
+ * Decides how a run continues after an unusable answer: cut, paused, empty, or containing only calls that cannot be
+ * tried. Pure: takes the state so far and an outcome, and returns the next state and the action.
  *
  * **Details**
  *

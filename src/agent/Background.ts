@@ -1,6 +1,6 @@
 /**
- * Reports of children in the background, as messages for the session that sent them; also of those whose report nobody
- * took.
+ * Delivers reports of background children as messages to the session that sent them, including reports that were never
+ * collected.
  *
  * **Details**
  *
@@ -36,7 +36,10 @@ interface BackgroundReport {
   readonly summary: string
 }
 
-/** The beginning of a text in one line; what is cut has no secrets in it, as a part of one is known by nothing. */
+/**
+ * Returns the beginning of a text in one line. The cut part is redacted first, because a partial secret cannot be
+ * recognised.
+ */
 const shortenLine = (text: string, redact: boolean): string => {
   const line = text.replaceAll(/\s+/g, " ").trim()
   if (line.length <= longest) return line
@@ -122,7 +125,7 @@ const filterUnreported = (
   return children.filter(({ delegationId }) => !text.includes(delegationId))
 }
 
-/** Report, from the store, of a child that reported to nobody. */
+/** Recovers from the store the report of a child that was never delivered. */
 const recoverReport = Effect.fnUntraced(function* (
   store: SessionStore,
   { delegationId, goal, sessionId }: SentChild,

@@ -4,13 +4,13 @@
  *
  * **Details**
  *
- * A review of the memory is due at every so many turns of the user, one of the skills at every so many steps of the
- * loop; both begin anew when the agent itself used `memory` or `skill_manage`. It begins when the result of the turn
- * was handed over, and only after a turn that was completed with a text. It is a side task (`background_review`): the
- * auxiliary model answers it, and what it spends counts for the session and for the budget of the run that it follows.
- * It has the tools for memory and skills alone, as far as the run had them, by the way of every other call: hooks,
- * guards, approvals. Nobody is asked; what would need it is denied, and a change of a skill is kept as a proposal for
- * the user (`SkillStore.proposals`).
+ * A review of the memory is due after a set number of user turns, and a review of the skills after a set number of loop
+ * steps. Both counters restart when the agent itself uses `memory` or `skill_manage`. A review starts after the result
+ * of the turn was delivered, and only if the turn was completed with a text. It is a side task (`background_review`):
+ * the auxiliary model answers it, and its use counts for the session and for the budget of the run that it follows. It
+ * has only the tools for memory and skills that the run had, and its calls pass the same hooks, guards and approvals as
+ * any other. The user is never asked: a call that needs an approval is denied, and a change of a skill is stored as a
+ * proposal for the user (`SkillStore.proposals`).
  *
  * The session is neither read nor written by it: it works on a copy of the conversation's last part, as text.
  *
@@ -79,7 +79,7 @@ export interface Service {
   readonly list: Effect.Effect<ReadonlyArray<Review>>
   /** Done when no review of a session is at work. */
   readonly settled: (sessionId: Ids.SessionId) => Effect.Effect<void>
-  /** Interrupts the review of a session; false when there is none. */
+  /** Interrupts the review of a session. Returns false if no review is running. */
   readonly stop: (sessionId: Ids.SessionId) => Effect.Effect<boolean>
   /** Takes what reviews of a session did. */
   readonly take: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<Report>>

@@ -1,6 +1,6 @@
 /**
- * The background work of a conversation: child agents, and processes that the terminal started. For
- * whoever talks to the user: it lists and stops them, and brings what they have to say into the conversation.
+ * The background work of a conversation: child agents, and processes that the terminal started. Used by interfaces that
+ * talk to the user: lists and stops the work, and delivers its reports to the conversation.
  *
  * **Example** (Stopping everything that a session started)
  *

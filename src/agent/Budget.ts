@@ -4,18 +4,18 @@
  *
  * **Details**
  *
- * Use by a child counts for its parent too, and a limit of the parent holds for its children: only model calls are
- * counted for each run alone. A limit ends a run before its next step, with one exception: time also cuts a step that
- * is under way. Tool calls are used up when one had to be refused, not when the last one was allowed, so that the model
- * can still answer with what it has.
+ * Use by a child counts for its parent too, and a limit of the parent applies to its children. Only model calls are
+ * counted for each run alone. A limit ends a run before its next step, except that the time limit also cuts a step that
+ * is under way. The limit of tool calls is reached when a call had to be refused, not when the last one was allowed, so
+ * that the model can still answer with the results that it has.
  *
  * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is
  * run for ever ends too.
  *
- * Spending beside a run's own model calls (titles, summaries, images described, commands judged, what MCP servers ask)
- * is charged to the account of its session ({@link UsageAccounts}), so that it is in the sums of the run and counts for
- * its budget. A run opens the account of its session and closes it when it ends; where none is under way, only the
- * session's stored sums grow.
+ * Spending outside a run's own model calls (titles, summaries, image descriptions, judged commands, requests of MCP
+ * servers) is charged to the account of its session ({@link UsageAccounts}), so that it is included in the sums of the
+ * run and counts for its budget. A run opens the account of its session and closes it when it ends. While no run is
+ * active, only the session's stored sums grow.
  *
  * Source: `hermes-llm.md` §12, §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
  */
@@ -85,7 +85,7 @@ export const merge = (agent: Limits | undefined, run: Limits | undefined): Limit
   toolCalls: run?.toolCalls ?? agent?.toolCalls
 })
 
-/** A ledger and those of the runs that it is a part of. */
+/** Returns a ledger and the ledgers of the runs that it is a part of. */
 const collectLedgers = (budget: Budget): ReadonlyArray<Budget> => {
   const line = [budget]
   for (let above = budget.parent; above !== undefined; above = above.parent) line.push(above)
@@ -152,7 +152,7 @@ export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): voi
   }
 }
 
-/** True when a limit of money cannot be kept for want of a price, and nobody was told yet: once for each run. */
+/** True if a money limit cannot be enforced because a price is missing. Returns true once for each run. */
 export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
   if (amount !== undefined || budget.toldOfPrice) return false
   budget.toldOfPrice = collectLedgers(budget).some(({ limits }) => limits.dollars !== undefined)
@@ -172,7 +172,7 @@ export const takeWrapUpSeconds = (budget: Budget, now: number): number | undefin
   return Math.max(1, Math.round(left / 1000))
 }
 
-/** A limit in words, and what to do about it. */
+/** Describes a limit in words and suggests a remedy. */
 export interface Wording {
   /** Fits into "… is used up". */
   readonly what: string
@@ -193,10 +193,7 @@ export const getWording = (limit: Limit): Wording => wordings[limit]
 /** Takes an entry into the sums of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>
 
-/**
- * Account of the side tasks of a fiber, in place of that of their session: what works for a run that is over has its
- * own.
- */
+/** Account of the side tasks of a fiber, used instead of the session's account by work for a run that is over. */
 export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", {
   defaultValue: () => undefined
 })
@@ -209,7 +206,7 @@ export interface Accounts {
     charge: Charge,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Returns the account of a session; undefined where no run of it is under way. */
+  /** Returns the account of a session, or undefined if it has no active run. */
   readonly of: (sessionId: string) => Charge | undefined
 }
 

@@ -40,7 +40,7 @@ export interface Outcome {
 
 const makeRefusal = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })
 
-/** The session that a call is made for: one that exists, or a new one that nobody stores. */
+/** Returns the session that a call is made for: an existing one, or a new one that is not stored. */
 const resolveSession = Effect.fnUntraced(function* (
   wanted: string | undefined
 ): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError, Services> {

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A child has the toolsets that its task asks for, compositions expanded, as far as the parent has them; all of the
- * parent's where it asks for none. Tools that talk to the user, remember for the user or spawn further work are never a
- * child's; delegation comes back to one that may delegate. The toolsets of MCP servers stay beside those that were
- * asked for, unless the settings say otherwise.
+ * A child has the toolsets that its task requests, with compositions expanded, as far as the parent has them. Without a
+ * request it has all of the parent's toolsets. A child never has tools that talk to the user, remember for the user or
+ * spawn further work; a child that may delegate gets the delegation tool back. Toolsets of MCP servers are added to the
+ * requested ones unless the settings say otherwise.
  *
  * Source: `hermes-product.md` §3.3–3.5.
  */
@@ -63,7 +63,7 @@ export const describeUnknownToolset = (
   return `there is no toolset "${unknown.name}": ${meant}`
 }
 
-/** Selects the tools of a child from those of its parent. */
+/** Selects the tools of a child from the parent's tools. */
 const selectTools = (
   task: Pick<Task, "toolsets">,
   { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput
@@ -139,7 +139,7 @@ const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string): string =>
       "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
-/** A child that nobody has heard of yet. */
+/** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
   { cwd, depth, maxIterations, mayDelegate, parent }: Family,
   task: Delegator.Task,

@@ -16,7 +16,7 @@ export interface ChildProgress {
   /** Sessions of the child's own children, and of theirs. */
   readonly below: Array<string>
   steps: number
-  /** Its own cost and that of its children. */
+  /** Use of the child and of its own children. */
   usage: Usage.Usage
   /** Text since its last tool call. */
   text: string

@@ -1,14 +1,14 @@
 /**
- * The children that work at this time, in front and in the background, of all runs of an agent: who they are, how they
- * are stopped, and what those in the background have to report.
+ * The running children of all runs of an agent, in the foreground and the background: lists them, stops them, and
+ * delivers the reports of background children.
  *
  * **Details**
  *
- * A child in front belongs to the run that asked for it and ends with it. One in the background belongs to this
- * service: interrupting its parent leaves it alone, and closing the service interrupts it. Its report waits here until
- * somebody takes it; what is not taken is not lost either, see `Background`.
+ * A foreground child belongs to the run that requested it and ends with it. A background child belongs to this service:
+ * interrupting its parent does not affect it, and closing the service interrupts it. Its report waits here until it is
+ * collected; for reports that are never collected see `Background`.
  *
- * **Example** (Nobody delegates for a while)
+ * **Example** (Pausing delegation)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -64,9 +64,12 @@ export interface Delivery {
 export interface Service {
   /** Oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Child>>
-  /** Asks a child to end with what it has, by its id or the beginning of one; its parent gets that as its report. */
+  /**
+   * Asks a child, named by its id or a prefix of it, to end with its results so far, which become the report to its
+   * parent.
+   */
   readonly stop: (id: string) => Effect.Effect<Child | undefined>
-  /** While it is paused nobody can delegate. */
+  /** While it is paused, no run can delegate. */
   readonly pause: (paused: boolean) => Effect.Effect<void>
   readonly isPaused: Effect.Effect<boolean>
   /** Known as at work as long as `work` runs. */
@@ -75,7 +78,7 @@ export interface Service {
     stop: Effect.Effect<unknown>,
     work: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
-  /** Runs a child in the background; absent where nothing outlives a run. */
+  /** Runs a child in the background. Absent if nothing outlives a run. */
   readonly send: ((work: Effect.Effect<Delivery>) => Effect.Effect<void>) | undefined
   /** Takes the reports that wait for a session. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Delivery>>
@@ -83,7 +86,7 @@ export interface Service {
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** `scope` is that of the children in the background. */
+/** `scope` is the scope of the background children. */
 export const make = (scope?: Scope.Scope): Service => {
   const working = new Map<string, { readonly child: Child; readonly stop: Effect.Effect<unknown> }>()
   const reports = SessionQueue.make<Delivery>()

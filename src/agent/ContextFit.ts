@@ -27,7 +27,7 @@ import { Services } from "./Services.ts"
  */
 const smallestWindow = 8_000
 
-/** Window where nobody can say one, in tokens. */
+/** Window in tokens if its size is unknown. */
 const unknownWindow = 128_000
 
 /** Compactions before the first call. */
@@ -38,7 +38,7 @@ interface Bounds {
   readonly trigger: number
 }
 
-/** Tokens that the model of a run holds; undefined where nobody stated it. */
+/** Returns the window of a run's model in tokens, or undefined if its size is not stated. */
 export const findWindow = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<number | undefined, never, Services> {
@@ -62,7 +62,7 @@ const findBounds = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return
     compaction: { trigger }
   } = yield* Services
   if (trigger === undefined || (yield* isLeftToMiddleware)) return undefined
-  // A window that nobody stated is no reason to ask another model: a refusal will tell.
+  // A window of unstated size is no reason to ask another model: the provider refuses a request that does not fit.
   const tokens = yield* findWindow(run)
   return tokens === undefined ? undefined : { window: tokens, trigger: trigger(tokens) }
 })
@@ -139,7 +139,7 @@ export interface Size {
 
 /** Outcome of a compaction that the user asked for. */
 export interface CompactionResult {
-  /** The session that goes on: a new one, or the same where nothing was done. */
+  /** The session that continues: a new one, or the same one if nothing was compacted. */
   readonly sessionId: SessionId
   readonly before: Size
   readonly after: Size

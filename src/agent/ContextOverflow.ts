@@ -1,12 +1,11 @@
 /**
- * Recovers a run whose conversation does not fit into the model: learns how much that holds, has the conversation made
- * smaller, and asks again; where nothing helps, goes on with the next route, and fails when there is none.
+ * Recovers a run whose conversation does not fit into the model: determines the size of the window, compacts the
+ * conversation, and asks again. If that fails, the run continues with the next route, or fails if no route is left.
  *
  * **Details**
  *
- * Asking again belongs to the step that was refused: it costs no iteration. What the model was found to hold is
- * remembered by the router's catalogue, which heeds it in every call of this process, and on disk once a call has
- * succeeded.
+ * Asking again belongs to the refused step and costs no iteration. The router's catalogue remembers the detected
+ * window: it applies to every call of this process, and is written to disk once a call has succeeded.
  *
  * Source: `hermes-llm.md` §11, §16.5.
  */
@@ -21,8 +20,8 @@ import { getCurrentRoute, emit, recordRewrite, type RunState, toRouterTurn } fro
 import { Services } from "./Services.ts"
 
 /**
- * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `log`
- * names the route that was asked, where it was not the router's choice, and has the decision on the refusal.
+ * Succeeds if the request may be sent again. Fails with the refusal itself if it has another cause. `log` names the
+ * requested route, if the router did not choose it, and receives the decision on the refusal.
  */
 export const recover = Effect.fnUntraced(function* (
   run: RunState,

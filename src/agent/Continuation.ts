@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A run that was compacted keeps its session to its end and stores each of its messages there. Then the session is
- * ended, and one that has the compacted conversation takes its place, in one transaction: the next run begins with what
- * this one sent last, and with a system prompt that knows the memory of today. Without it each run would compact the
- * whole session again.
+ * A run that was compacted stores all its messages in its own session until it ends. Then, in one transaction, the
+ * session is ended and replaced by a session that holds the compacted conversation: the next run begins with the last
+ * conversation that this one sent, and with a system prompt built from the current memory. Otherwise each run would
+ * compact the whole session again.
  *
  * A store that cannot take it loses nothing: the session is whole, and the next run compacts it.
  *
@@ -60,7 +60,10 @@ const buildSystemPrompt = Effect.fnUntraced(function* (
   )
 })
 
-/** Entries that say what the new session begins with: copies of messages, the summary, and what was left out. */
+/**
+ * Builds the entries that describe how the new session begins: copies of messages, the summary, and the removed
+ * messages.
+ */
 const buildRecordEntries = (
   record: RunRecord,
   { recorder, sessionId: source }: RunState,
@@ -99,8 +102,8 @@ const buildRecordEntries = (
 }
 
 /**
- * Makes the session in which that of a run goes on; gives its id, undefined where the run's own stays. `reason` is that
- * of the run's end.
+ * Creates the session that continues a run's session. Returns its id, or undefined if the run's own session is still
+ * used. `reason` is the reason for the end of the run.
  */
 export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened

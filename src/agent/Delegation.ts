@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * Children run side by side up to the limit, as fibers of the tool call: interrupting the call or the run interrupts
- * every descendant at once, and none outlives it. What was finished by then is kept as the result of the call, and what
- * was not is there as `interrupted`. A child that fails, runs out of budget or time, or is stopped alone is a report,
- * never a failed run; its siblings go on.
+ * Children run in parallel up to the limit, as fibers of the tool call: interrupting the call or the run interrupts
+ * every descendant at once, and none outlives it. Reports of finished children are stored as the result of the call,
+ * and the other children are reported as `interrupted`. A child that fails, exhausts its budget or time, or is stopped
+ * alone produces a report, never a failed run; its siblings continue.
  *
  * `subagent_start` is told of every child before the first one runs, `subagent_stop` after the last one ended, both in
  * the order of the tasks.

@@ -3,10 +3,9 @@
  *
  * **Details**
  *
- * A reader that waits goes on within the offer itself, with the events as they were offered: no queue, no copy and no
- * turn of the event loop is between them. Events for a reader that is busy are kept, and given to it all at once; a run
- * that is too far ahead waits until they were taken. What ends the stream comes behind the events that were offered
- * before it.
+ * A waiting reader resumes within the offer itself and receives the events as they were offered, without a queue, a
+ * copy or a turn of the event loop. Events for a busy reader are buffered and delivered all at once; a run that is too
+ * far ahead waits until they were taken. The end of the stream follows the events that were offered before it.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -20,7 +19,7 @@ export interface EventHandoff<A, E> {
   readonly offer: (events: ReadonlyArray<A>) => Effect.Effect<void>
   /** Ends the stream as the run ended. */
   readonly end: (exit: Exit.Exit<unknown, E>) => Effect.Effect<void>
-  /** Lets go of whoever offers: the reader has left. */
+  /** Releases all waiting writers: the reader has left. */
   readonly close: Effect.Effect<void>
   /** The next events; for one reader. */
   readonly pull: Pull.Pull<readonly [A, ...Array<A>], E>
@@ -40,7 +39,7 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
   let isClosed = false
   /** Resumes the reader that waits. */
   let reader: ((pulled: PullResult<A, E>) => void) | undefined
-  /** Resume whoever waits for a reader that is behind. */
+  /** Callbacks that resume writers waiting for a slow reader. */
   const writers = new Set<(done: Effect.Effect<void>) => void>()
 
   const releaseWriters = (): void => {
@@ -48,7 +47,7 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
     writers.clear()
     for (const resume of waiting) resume(Effect.void)
   }
-  /** Resumes a reader that waits; false when there is none. */
+  /** Resumes a waiting reader. Returns false if no reader is waiting. */
   const resumeReader = (pulled: PullResult<A, E>): boolean => {
     const waiting = reader
     reader = undefined

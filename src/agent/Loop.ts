@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A run that used up a limit without a final text ends with a summary (`Summary`). Time also cuts a step that is under
- * way: its open calls are cancelled, and the summary is asked for with what there is. When four fifths of the time are
- * gone, the model is told once; that message is sent and never stored. No other limit is announced, because models give
- * up early (`hermes-llm.md` §18.2).
+ * A run that exhausted a limit without a final text ends with a summary (`Summary`). The time limit also cuts a step
+ * that is under way: its open calls are cancelled, and the summary is requested from the results so far. After four
+ * fifths of the time the model is notified once, with a message that is sent and never stored. No other limit is
+ * announced, because models give up early (`hermes-llm.md` §18.2).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ const computeLargerOutput = (run: RunState, factor: number): number => {
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
-/** Number of newest messages in which a tool's result counts as what an empty answer was about. */
+/** Number of newest messages in which a tool result counts as the subject of an empty answer. */
 const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
@@ -59,7 +59,7 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
   }
 }
 
-/** Turns to another route because this one's answers are empty; false when there is none. */
+/** Switches to another route because the answers of this one are empty. Returns false if no route is left. */
 const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<boolean, never, Services> {
   const { router } = yield* Services
   const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty")

@@ -1,7 +1,7 @@
 /**
- * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it, of
- * writes to the files that remember and of sessions that end. Failures and silence of
- * the provider are warnings, and no part of the run.
+ * The turns of an agent with an external memory: recalls text before a turn, and notifies the provider after it of the
+ * turn, of writes to memory files and of sessions that end. Failures and timeouts of the provider are warnings and do
+ * not affect the run.
  *
  * Source: `hermes-llm.md` §8 and §10.6.
  */
@@ -85,7 +85,7 @@ export const buildPromptBlock = Effect.fnUntraced(function* (
   )
 })
 
-/** Tells the provider of what a compaction may leave out. */
+/** Notifies the provider of the messages that a compaction may leave out. */
 export const notifyCompaction = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const provider = yield* findProvider(run)
   const tell = provider?.compacting
@@ -111,7 +111,7 @@ export interface MemoryNotifier {
   readonly ended: (sessionId: SessionId) => Effect.Effect<void, never, Services>
 }
 
-/** A teller that waits a little for what is under way when the scope closes. */
+/** Creates a notifier that waits briefly for pending notifications when the scope closes. */
 export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const gate = Semaphore.makeUnsafe(1)

@@ -53,7 +53,7 @@ const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Arra
   return events
 }
 
-/** Whoever sees an answer on its way. */
+/** Observer of an answer while it arrives. */
 interface Watch {
   readonly onPart: OnPart
   /** Shows what was held back. */
@@ -143,7 +143,7 @@ const watchParts = (run: RunState, redact: boolean, progress: Progress): Watch =
   return { onPart, end: Effect.suspend(() => displayParts(watcher.end())), forget: () => void watcher.end() }
 }
 
-/** Output tokens that are taken for granted where nothing says how many there are (`hermes-llm.md` §15.2). */
+/** Output tokens assumed if no limit is stated (`hermes-llm.md` §15.2). */
 export const defaultOutputTokens = 4_096
 
 const noPrice = Cost.makeUnknown("the provider has no prices")
@@ -163,9 +163,8 @@ interface Payment {
 }
 
 /**
- * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an
- * interruption does not come between them. The sums are stored with what the record has of the call and with the
- * answer, all or none.
+ * Adds the usage to the run's budget, session and events, and to the sessions of the runs above, without being
+ * interrupted. The sums are stored in one transaction with the record of the call and the answer.
  */
 export const recordPayment = (
   run: RunState,
@@ -311,9 +310,7 @@ interface Answer extends ModelAnswer {
   readonly overflow?: AnswerText.Overflow | undefined
 }
 
-/**
- * Sends the question; an answer of which somebody has read a part, and whose rest could not be had, is what was read.
- */
+/** Sends the request. If the rest of a partly read answer cannot be received, returns the part that was read. */
 const sendOrReturnPartial = (
   run: RunState,
   question: Question,
@@ -343,7 +340,10 @@ const sendOrReturnPartial = (
     }
   )
 
-/** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
+/**
+ * Returns the output limit from which a raised one is computed, or undefined if no limit was set and the answer was
+ * short.
+ */
 const computeOutputBase = (
   { maxOutputTokens }: AgentSettings,
   log: AttemptLog,
@@ -363,7 +363,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
   AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure,
   Services
 > {
-  // The record of what led here is written before the wait.
+  // The record of earlier events is written before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++
   run.attempt = 0
@@ -377,7 +377,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
     // A question that is cut was at its newest attempt.
     Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
   )
-  // An answer that came is paid for, whoever stops waiting for it.
+  // A received answer is charged even if the caller stops waiting for it.
   const answer = yield* Effect.uninterruptibleMask((restore) =>
     Effect.tap(restore(answered), (answer) => {
       run.route = answer.route
@@ -409,8 +409,8 @@ export const requestAnswer = Effect.fnUntraced(function* (
 })
 
 /**
- * The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not
- * in it is taken back.
+ * Returns the text of an answer as the user may see it. Emits the part that was not streamed, and takes back streamed
+ * text that is not in it.
  */
 export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
   RedactSecrets.use((redact) => {

@@ -1,6 +1,6 @@
 /**
- * Notes what the calls of a background review did, for its report; a change of a skill that nobody approved becomes a
- * proposal for the user.
+ * Collects the effects of the calls of a background review for its report. A change of a skill that was not approved
+ * becomes a proposal for the user.
  *
  * Source: `hermes-llm.md` §6.6.
  */
@@ -40,8 +40,8 @@ const readField = (params: unknown, name: string): string => {
 }
 
 /**
- * Keeps a change that nobody approved as a proposal. Gives the result for the model, also of a change that could not be
- * made anyway.
+ * Stores an unapproved change as a proposal. Returns the result for the model, also for a change that could not be made
+ * anyway.
  */
 const storeProposal = Effect.fnUntraced(function* (done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
   const { parseChange } = yield* Effect.promise(() => import("../tool/builtin/SkillTools.ts"))
@@ -94,7 +94,7 @@ export const recordCall = Effect.fnUntraced(function* (
   return message
 })
 
-/** Report of a review in a line; undefined where it did nothing. */
+/** Formats the report of a review in one line, or returns undefined if the review changed nothing. */
 export const formatReport = ({ memory, skills }: ReviewChanges): string | undefined => {
   const parts = [
     ...(memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`]),

@@ -55,7 +55,7 @@ const subjects: Readonly<Record<Subject, { readonly tool: string; readonly tools
 const countTurns = (messages: ReadonlyArray<Prompt.Message>): number =>
   messages.filter(({ role }) => role === "user").length
 
-/** Steps since the agent used a tool in this run; undefined where it did not. */
+/** Returns the steps since the agent used a tool in this run, or undefined if it did not use the tool. */
 const countStepsSince = ({ lastUse, steps }: RunState, tool: string): number | undefined => {
   const last = lastUse.get(tool)
   return last === undefined ? undefined : steps - last
@@ -122,7 +122,7 @@ interface ReviewInput {
   /** The session that goes on. */
   readonly sessionId: Ids.SessionId
   readonly auxiliary: SideTasks
-  /** Skills that it may propose changes of; undefined where there are none. */
+  /** Skills for which it may propose changes; undefined if the agent has no skills. */
   readonly skills: Skills | undefined
 }
 

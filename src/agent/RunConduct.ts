@@ -1,6 +1,6 @@
 /**
- * The course of one run between its start and its result: the loop, a request to stop, and what is stored however it
- * ends.
+ * Conducts one run from its start to its result: executes the loop, handles a stop request, and stores the outcome
+ * however the run ends.
  */
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"

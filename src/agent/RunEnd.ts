@@ -21,8 +21,8 @@ import { getApiRequestId, emit, noBatch, replaceText, type RunState, storeMessag
 import { Services } from "./Services.ts"
 
 /**
- * Completes the conversation of a step that was cut: its open calls are closed by what is known of each, or the text
- * that was seen of its answer is kept.
+ * Completes the conversation of a step that was cut: closes its open calls according to their known state, or stores
+ * the received text of its answer.
  */
 export const cutStep = Effect.fnUntraced(function* (
   run: RunState
@@ -103,7 +103,7 @@ export const presentResult = Effect.fnUntraced(function* (run: RunState, result:
   return presented
 })
 
-/** Reason of the end of a run, in a word: its exit where it has a result. */
+/** Returns the reason for the end of a run in one word: the `exit` of its result, if it has one. */
 export const getEndReason = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
   if (Exit.isSuccess(exit)) return exit.value?.exit ?? "interrupted_by_user"
   if (Exit.hasInterrupts(exit)) return "interrupted"
@@ -168,7 +168,7 @@ export const announceEnd =
 /** A conversation beyond either is large. */
 const large = { tokens: 50_000, messages: 80 }
 
-/** Reason for which the message is taken back; undefined where it is not. */
+/** Returns the reason for which the message is taken back, or undefined if it is not taken back. */
 const findRejectionReason = ({ messages }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
   if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
@@ -178,9 +178,9 @@ const findRejectionReason = ({ messages }: RunState, error: unknown): string | u
 }
 
 /**
- * Takes back the user's message when a provider refused it, so that the conversation does not grow by it: when the
- * first call of a run was a bad request (400) and the conversation is large, or when it does not fit and nothing makes
- * it smaller. What a run has done before it was refused stays as it is.
+ * Takes back the user's message if a provider refused it, so that the conversation does not grow: if the first call of
+ * a run was a bad request (400) and the conversation is large, or if the conversation does not fit and cannot be made
+ * smaller. Changes that the run made before the refusal remain.
  *
  * Source: `hermes-llm.md` §16.5 (15).
  */

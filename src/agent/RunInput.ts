@@ -24,8 +24,8 @@ export interface RunOptions {
   /** Continues this session; an id that the store does not know starts it. Absent: a new session. */
   readonly sessionId?: string | undefined
   /**
-   * True to go on from the end of the stored session, which is a user's message or results of tools. `prompt` is then
-   * told to listeners as what the run is about, and is neither stored nor sent.
+   * True to continue from the end of the stored session, which is a user message or tool results. `prompt` is then
+   * reported to listeners as the subject of the run, and is neither stored nor sent.
    */
   readonly goesOn?: boolean | undefined
   /**
@@ -41,15 +41,15 @@ export interface RunOptions {
    */
   readonly openCalls?: "close" | "run" | undefined
   /**
-   * Treatment of the session when the run is interrupted: its open calls are closed and the text so far is kept as its
-   * answer (`close`, when absent), or it is left as a process that dies leaves it (`leave`), for whoever goes on with
-   * it.
+   * Treatment of the session when the run is interrupted: `close` (the default) closes its open calls and stores the
+   * text so far as its answer; `leave` leaves it as if the process had died, so that another run can continue it.
    */
   readonly onInterrupt?: "close" | "leave" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
   /**
-   * Surface on which the user reads this run, for hooks and the prompt of a new session; that of the agent when absent.
+   * Surface on which the user reads this run, for hooks and the prompt of a new session. Defaults to the agent's
+   * surface.
    */
   readonly platform?: string | undefined
   /**
@@ -78,8 +78,8 @@ export interface RunOptions {
   /** True when answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
   /**
-   * True when text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent`
-   * is given. Where it is not read, an answer that breaks off is made again from its beginning.
+   * True if text is read while it streams and must not be replaced by other text. Defaults to true if `onEvent` is
+   * given. If false, an answer that breaks off is requested again from its beginning.
    */
   readonly readsText?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
@@ -88,7 +88,7 @@ export interface RunOptions {
   readonly onUsageAfter?: ((events: ReadonlyArray<UsageReported>) => Effect.Effect<void>) | undefined
 }
 
-/** A child agent with a name: what is absent is as with any child. */
+/** A named child agent. Absent fields have the defaults of any child. */
 export interface SubAgent {
   readonly name: string
   readonly settings?:
@@ -173,8 +173,8 @@ export interface AgentSettings {
   /** Thresholds at which a run that goes in circles is warned and halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
   /**
-   * Bounds of tool results for the model; what fits its window when absent, 100 000 characters of one at most and 200
-   * 000 of a step.
+   * Size limits of tool results for the model. By default they fit its window, with at most 100 000 characters for one
+   * result and 200 000 for a step.
    */
   readonly resultLimits?: ResultLimits | undefined
 }

@@ -97,8 +97,8 @@ const describeEnd = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "a
 }
 
 /**
- * Asks `after_agent` on every ending of a run; gives the result with the text as it leaves it. To be run where nothing
- * interrupts.
+ * Runs `after_agent` at every end of a run. Returns the result with the text that the phase leaves. Must run
+ * uninterruptibly.
  */
 export const end = <E>(
   run: RunState,
@@ -113,7 +113,7 @@ export const end = <E>(
       )
       .pipe(
         Effect.matchEffect({
-          // The failure of a run is told, not that of a policy after it.
+          // Reports the failure of the run rather than a later failure of the phase.
           onFailure: (error): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> =>
             Exit.isSuccess(exit) ? Effect.fail(error) : Effect.andThen(Effect.logWarning(error.message), exit),
           onSuccess: ({ fields: { agentResponse } }): Effect.Effect<RunResult, E> =>
@@ -125,7 +125,7 @@ export const end = <E>(
       )
   })
 
-/** Takes over a changed conversation: what is new in it is stored. */
+/** Applies a changed conversation and stores its new messages. */
 const takeOver = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
@@ -146,7 +146,7 @@ const countTokensLeft = ({
 }: RunState): number | undefined =>
   tokens === undefined ? undefined : Math.max(0, tokens - Usage.countTotalTokens(usage))
 
-/** Asks `before_model`: what is sent after the conversation in this call. */
+/** Runs `before_model`. Returns the messages sent after the conversation in this call. */
 export const runBeforeModel = (
   run: RunState
 ): Effect.Effect<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
@@ -193,7 +193,7 @@ export interface ReviewedAnswer {
   /** Calls by id that are not run, each with the middleware that removed calls. */
   readonly removed: ReadonlySet<string>
   readonly by: string
-  /** Parameters by id that a call is run with; the stored answer keeps those of the model. */
+  /** Parameters with which a call runs, by its id. The stored answer has the model's parameters. */
   readonly edited: ReadonlyMap<string, unknown>
   /** Stored after the answer and the results of its calls. */
   readonly added: ReadonlyArray<Prompt.Message>
@@ -208,7 +208,7 @@ const untouched: Omit<ReviewedAnswer, "parts"> = {
   forceContinue: false
 }
 
-/** Review of an answer that nobody looked at. */
+/** Returns the review of an answer that no middleware reviews. */
 export const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>

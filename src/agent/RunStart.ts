@@ -38,7 +38,7 @@ import { type Lineage, noBatch, type RunState } from "./RunState.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
-/** Model calls with tools of one run when nobody says otherwise. */
+/** Default limit of model calls with tools in one run. */
 const defaultMaxIterations = 90
 
 /** Data that a run starts from. */
@@ -51,7 +51,7 @@ export interface OpenedRun {
 }
 
 interface SessionPlace {
-  /** Absent where no session begins. */
+  /** Absent if no session begins. */
   readonly id?: Ids.SessionId
   readonly parentId: Ids.SessionId | undefined
   readonly cwd: string
@@ -59,7 +59,7 @@ interface SessionPlace {
   readonly model: string
 }
 
-/** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
+/** Returns text of a user or a listener, well-formed and without the fences of the runtime's additions. */
 const cleanText = (text: string): string =>
   TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
 
@@ -133,7 +133,7 @@ interface OpenedSession {
 
 const nothingOpen = { closing: [], closed: [], unfinished: [] }
 
-/** Treats the calls that a run left open when its process died, each by what is known of it. */
+/** Resolves the calls that a run left open when its process died, each according to its known state. */
 const resolveOpenCalls = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   history: ReadonlyArray<Prompt.Message>,
@@ -191,7 +191,7 @@ const buildLayers = Effect.fnUntraced(function* (
 /** The part of a run's input that its system prompt depends on. */
 export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
-/** Layers of the system prompt that a new session (`id`, where it has one) would begin with, in their order. */
+/** Builds the system prompt layers, in order, with which a new session (`id`, if it has one) would begin. */
 export const buildPromptLayers = Effect.fnUntraced(function* (
   input: PromptInput,
   id?: Ids.SessionId
@@ -360,8 +360,8 @@ const checkModel = Effect.fnUntraced(function* (
 })
 
 /**
- * Prepares a run on the session `id`, which the caller owns. The effect that comes of it stores the user's message, and
- * is to be run where nothing interrupts: from then on the run has an end.
+ * Prepares a run on the session `id`, which the caller owns. The returned effect stores the user's message and must run
+ * uninterruptibly: from then on the end of the run is recorded.
  */
 export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
@@ -424,7 +424,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
     isCompacted: false,
     budget: Budget.make({
       iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
-      // The limits of an agent are those of a whole run: its children have their parent's.
+      // The limits of an agent apply to a whole run: its children share their parent's limits.
       limits:
         lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
       parent: lineage?.budget,
@@ -490,8 +490,8 @@ const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.
   Effect.catch(creation, (error) => Effect.logDebug(`the session of a run that failed is not stored: ${error.message}`))
 
 /**
- * Asks `before_agent`, and stores the user's message as it leaves it. A new session is stored in the same transaction,
- * so that there is none without the message that began it.
+ * Runs `before_agent`, and stores the user's message as that phase leaves it. A new session is stored in the same
+ * transaction, so that no session exists without its first message.
  */
 export const begin = (
   { added, creation, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,

@@ -1,6 +1,6 @@
 /**
- * The state of one run. It is owned by the run's fiber: the loop and its steps change it, nobody else sees it. What
- * must outlive the run goes to the session store as it happens.
+ * The state of one run, owned by the run's fiber: only the loop and its steps see and change it. Data that must outlive
+ * the run is written to the session store as it arises.
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
@@ -25,14 +25,14 @@ import { type AgentServices, Services } from "./Services.ts"
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
   readonly parentSessionId: SessionId
-  /** Sessions of the runs above, the parent's first: what the child uses is in their sums too. */
+  /** Sessions of the runs above, the parent's first. Use by the child is included in their sums. */
   readonly above: ReadonlyArray<SessionId>
   readonly parentTurnId: TurnId
   /** Empty when the parent is no child itself. */
   readonly parentSubagentId: string
   /** Also the child's task id. */
   readonly subagentId: string
-  /** The tool call that asked for it; absent where no call did. */
+  /** The tool call that requested it; absent if no call did. */
   readonly callId: string | undefined
   readonly goal: string
   /** Name of the sub-agent that it is, or that it works for; absent for a child like its parent. */
@@ -46,7 +46,7 @@ export interface Lineage {
 /** Mutable state of one run. */
 export interface RunState {
   readonly sessionId: SessionId
-  /** The first of the sessions that this one goes on from over compactions; its own id where it goes on from none. */
+  /** The first session that this one continues across compactions, or its own id if it continues none. */
   readonly conversationId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
@@ -57,7 +57,7 @@ export interface RunState {
   readonly routeWanted: Route | undefined
   readonly reasoningEffort: ReasoningEffort | undefined
   readonly streaming: boolean
-  /** True when text is read while it streams; where it is not, nothing of an answer is shown before it is whole. */
+  /** True if text is read while it streams. If false, no part of an answer is shown until it is complete. */
   readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
@@ -65,9 +65,9 @@ export interface RunState {
   readonly recorder: Recorder | undefined
   /** System message first, then the conversation; grows, and its messages never change. */
   readonly messages: Array<Prompt.Message>
-  /** Messages of the conversation that are sent and that the session does not have, with what it has in their place. */
+  /** Sent messages that the session does not have, with the stored message that each one replaces. */
   readonly unstored: Map<Prompt.Message, Prompt.Message | undefined>
-  /** Use of the run so far, its children included, and what it may use. */
+  /** Use of the run so far, including its children, and its limits. */
   readonly budget: Budget.Budget
   readonly guard: LoopGuard
   /** Question of the user, as it came: text or parts. */
@@ -99,11 +99,11 @@ export interface RunState {
   promptTokens: number | undefined
   /** Seed of its model calls. */
   readonly seed: number | undefined
-  /** Output limit of the next model call, where it differs from the agent's. */
+  /** Output limit of the next model call, if it differs from the agent's limit. */
   outputTokens: number | undefined
   /**
-   * Output limit of the newest model call that asked for no raised one, in tokens: what its prepared request asked for,
-   * or what the answer was found to use where that is more.
+   * Output limit in tokens of the newest model call without a raised limit: the limit in its prepared request, or the
+   * use of the answer if that was larger.
    */
   outputBase: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */
@@ -112,7 +112,7 @@ export interface RunState {
   textStored: boolean
   /** Times in a row that middleware went on after an answer that asked for nothing. */
   forced: number
-  /** True when it was asked to stop: what runs may end, and nothing more begins. */
+  /** True if a stop was requested: running work may end, and nothing new starts. */
   isStopping: boolean
   /** True when it ended: its listeners were told, and hear no more. */
   isOver: boolean
@@ -187,7 +187,7 @@ export const recordRewrite = (
   })
 }
 
-/** Tells those who read text while it streams that `text` stands in the place of what was shown since a step began. */
+/** Notifies readers of streamed text that `text` replaces all text shown since a step began. */
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
   run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
@@ -227,7 +227,7 @@ export const storeMessagesIn = (
     })
   )
 
-/** {@link storeMessages} with what is stored next: the answer with the beginning of its calls. */
+/** {@link storeMessages}, postponed until the next write: stores the answer with the beginning of its calls. */
 export const postponeMessages = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>

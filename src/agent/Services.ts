@@ -29,7 +29,7 @@ export interface AgentServices {
   readonly router: ModelRouter
   readonly registry: ToolRegistry
   readonly store: SessionStore
-  /** Record of every run; absent where nothing is recorded. */
+  /** Record of every run; absent if runs are not recorded. */
   readonly record: RunRecord | undefined
   readonly interceptors: Interceptors
   readonly approvals: Approvals
@@ -37,11 +37,11 @@ export interface AgentServices {
   readonly compaction: Compaction
   /** The children at work, of all runs. */
   readonly children: Children
-  /** Ledger in which side tasks charge the runs that they work for; absent where there are none. */
+  /** Ledger in which side tasks charge the runs that they work for; absent if there are no side tasks. */
   readonly accounts: UsageAccounts["Service"] | undefined
-  /** Record of who read and wrote which file; absent where there are no file tools. */
+  /** Record of file reads and writes; absent if there are no file tools. */
   readonly files: FileState | undefined
-  /** External memory; absent where there is none. */
+  /** External memory; absent if not configured. */
   readonly memory: MemoryProvider | undefined
   /** Texts of the machine and of the user's files for the system prompts of new sessions. */
   readonly promptSources: (typeof PromptSources)["Service"]

@@ -1,5 +1,5 @@
 /**
- * One pass of the loop: one model call, and the tools that it asked for. No policy: what happened is the outcome.
+ * One pass of the loop: one model call, and the tools that it requested. Contains no policy: returns the outcome.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -72,7 +72,7 @@ interface ContinueOutcome {
 /** Times in a row that middleware may go on after an answer that asks for nothing. */
 const maxForced = 8
 
-/** `delegate_task` calls of one message that are kept when nobody says otherwise (`ARCHITECTURE.md` §7). */
+/** Default number of `delegate_task` calls accepted in one message (`ARCHITECTURE.md` §7). */
 const delegationsPerStep = 1
 
 /** A part of an answer as the conversation has it. */
@@ -108,8 +108,8 @@ export const appendMessages = (
 }
 
 /**
- * Bounds of a step's tool results in characters: what the agent is set up with, else what fits the window of the run's
- * model.
+ * Returns the size limits of a step's tool results in characters: the agent's settings, or limits that fit the window
+ * of the run's model.
  *
  * Source: `hermes-llm.md` §19.9.
  */
@@ -144,7 +144,7 @@ const runTools = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ToolCalls.BatchOutcome, SessionStoreError, Services | ToolContext> {
   const { approvals, interceptors, store } = yield* Services
   const { batch, recorder } = run
-  // Whoever looks at a call may take their time.
+  // Observers of a call may take their time.
   if (recorder !== undefined && !Prepare.isUnobserved(interceptors)) {
     yield* recorder.settled
     yield* recorder.flush
@@ -184,7 +184,7 @@ export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(
   part: P
 ): part is Extract<P, { readonly type: "tool-call" }> => part.type === "tool-call" && !part.providerExecuted
 
-/** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
+/** Collects the notes of the calls as they are stored, in the order of the answer's parts. */
 const collectNotes = (
   { notes, parts }: Normalise.NormalisedCalls,
   content: ReadonlyArray<Prompt.AssistantMessagePart>
@@ -228,7 +228,7 @@ const storeAnswer = (
   return content.length === 0 ? Effect.void : appendMessages(run, Prompt.assistantMessage({ content }))
 }
 
-/** Keeps an answer with calls, which is stored with the beginning of the first of them where nothing comes between. */
+/** Stores an answer with calls, together with the beginning of the first calls if nothing happens in between. */
 const storeToolCalls = (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
@@ -283,7 +283,7 @@ const handleFinalAnswer = Effect.fnUntraced(function* (
   return { _tag: reason === "content-filter" ? "Filtered" : "Finished", text }
 })
 
-/** An answer whose rest could not be had: what was read of it is kept, with a mark. */
+/** Handles an answer whose rest could not be received: stores the part that was read, with a mark. */
 const handleBrokenAnswer = Effect.fnUntraced(function* (
   run: RunState,
   parts: ReadonlyArray<ContentPart>
@@ -499,7 +499,7 @@ export const finishCalls = Effect.fnUntraced(function* (
   if (run.isStopping) return yield* Effect.never
   const answer = run.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = run.messages.splice(answer)
-  // Results stand in the order of their calls.
+  // Results are in the order of their calls.
   run.messages.push(...Conversation.closeOpenCalls([...tail, ...messages]))
   run.batch = noBatch
   if (files !== undefined && unfinished.some(({ name }) => !looking.has(name))) yield* files.otherToolRan(run.sessionId)

@@ -1,7 +1,7 @@
 /**
- * The last words of a run that used up one of its limits: one tool-less call that asks for a summary, asked once more
- * when the answer is blank. It is not counted as a step, the request for it is sent and never stored, and where there
- * is no summary a fixed text says why the run ended and what to do.
+ * The final text of a run that exhausted a limit: one call without tools that asks for a summary, repeated once if the
+ * answer is blank. The call is not counted as a step, and its request is sent and never stored. If no summary is
+ * received, a fixed text explains why the run ended and suggests a remedy.
  *
  * Source: `hermes-llm.md` §18.3, `ARCHITECTURE.md` §7.
  */
@@ -88,7 +88,7 @@ const requestSummary = (
     : asked
 }
 
-/** Asks for the summary of a run that used up a limit; gives a fixed text where there is none. */
+/** Requests the summary of a run that exhausted a limit. Returns a fixed text if no summary is received. */
 export const summarise = Effect.fnUntraced(function* (
   run: RunState,
   limit: Limit

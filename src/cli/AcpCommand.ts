@@ -2,9 +2,9 @@
  * `hermes acp`: the agent for editors that speak the Agent Client Protocol, over stdin and stdout, until the editor
  * hangs up.
  *
- * Each session has a runtime of its own, made for its directory: the files of that project count once the folder is
- * trusted, and the MCP servers that the editor names run beside those of the settings. stdout belongs to the protocol;
- * whatever else is printed goes to stderr.
+ * Each session has its own runtime, made for its directory: project files take effect once the folder is trusted, and
+ * the MCP servers named by the editor run in addition to the configured ones. stdout belongs to the protocol; all other
+ * output goes to stderr.
  *
  * Source: Agent Client Protocol, `hermes-product.md` §1.1 and §2.2.
  */

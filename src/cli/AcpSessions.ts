@@ -261,7 +261,7 @@ const openLiveSession = Effect.fnUntraced(function* (
   }
 })
 
-/** Says that the files of a folder have no effect yet, and what to do. */
+/** Reports that the files of a folder have no effect yet, and how to trust the folder. */
 const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   const trust = yield* FolderTrust.make
   const withheld = yield* trust.withheld(folder)
@@ -271,11 +271,11 @@ const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   ]
 })
 
-/** Makes the sessions of the program: those of the home directory, each over a runtime of its own. */
+/** Makes the sessions of the program, which are stored in the home directory. Each has its own runtime. */
 export const make = Effect.gen(function* () {
   const program = yield* Program
   const home = yield* Home
-  // Without the scope of the program: what a session opens ends with the session.
+  // Omits the scope of the program, so that resources opened by a session are closed with the session.
   const context = Context.omit(Scope.Scope)(
     yield* Effect.context<Environment | FileSystem.FileSystem | Home | Output | Path.Path | Settings>()
   )

@@ -1,7 +1,7 @@
 /**
  * The agent file of a run: found by its path or name, trusted by the user, read and laid over the settings.
  *
- * Files with a name stand in `agents/` of the home directory and in `.hermes/agents/` of the working directory.
+ * Named agent files are read from `agents/` of the home directory and `.hermes/agents/` of the working directory.
  *
  * Source: `nexau.md` §6, `ARCHITECTURE.md` §7.
  */
@@ -28,7 +28,7 @@ export interface AgentFilePlace {
   readonly source: "user" | "project"
 }
 
-/** The agent files that have a name; those of the user come first. Only their names are read. */
+/** Named agent files, with the user's first. Only their names are read. */
 export const namedAgentFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -65,7 +65,7 @@ export const resolveReference = Effect.fnUntraced(function* (reference: string) 
 /** Home directory, environment and trust of folders. */
 export const layer = Layer.provideMerge(FolderTrust.layer, surroundings)
 
-/** Asks once whether the folder of a file is trusted, where somebody can answer. */
+/** Asks once whether the folder of a file is trusted, if the user can answer. */
 const promptForTrust = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

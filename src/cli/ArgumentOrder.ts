@@ -1,8 +1,8 @@
 /**
  * The command line as the parser takes it. Pure.
  *
- * - A prompt may begin with a dash: what follows `-q` or `--query` is its value, whatever it looks like.
- * - `-z TEXT`, and `--oneshot TEXT` where no query is given, are one prompt of a script.
+ * - A prompt may begin with a dash: the argument after `-q` or `--query` is always its value.
+ * - `-z TEXT`, and `--oneshot TEXT` without a query, pass a single prompt from a script.
  * - `-c` takes a name when one follows that is neither a flag nor a command.
  * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
@@ -47,7 +47,7 @@ const switches: ReadonlySet<string> = new Set([
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)
 
-/** Makes the first operand the query, where it cannot be a command and no query is given. */
+/** Makes the first operand the query if it cannot be a command and no query is given. */
 const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (tokens.some((token) => /^--(?:query(?:-file)?|oneshot-prompt)(?:=|$)/.test(token))) return tokens
   let index = 0
@@ -103,7 +103,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
   return end === -1 ? asked : [...asked, ...argv.slice(end)]
 }
 
-/** The words `help` and `version` in the place of a command, as the flags that they stand for. */
+/** Replaces the words `help` and `version` in the position of a command with the corresponding flags. */
 export const expandCommandWords = (
   argv: ReadonlyArray<string>,
   commands: ReadonlyArray<string>

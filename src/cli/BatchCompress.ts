@@ -34,7 +34,7 @@ const context = {
   turnId: TurnId.make("batch-compress")
 }
 
-/** Asks for a summary; `overrides` name another model than that of the settings. */
+/** Asks for a summary; `overrides` select a model other than the configured one. */
 const makeSummariser = (overrides: { readonly provider?: string }) => (text: string, maxTokens: number) =>
   Effect.map(
     Auxiliary.use(({ call }) =>
@@ -44,7 +44,7 @@ const makeSummariser = (overrides: { readonly provider?: string }) => (text: str
             content: [Prompt.textPart({ text: TrajectoryCompressor.buildQuestion(text, maxTokens) })]
           })
         ],
-        // Room for what a model writes beyond what it was asked for.
+        // Leaves room for a model that exceeds the requested length.
         maxOutputTokens: maxTokens * 2,
         context,
         ...overrides
@@ -143,7 +143,7 @@ export const compress = Effect.fn("hermes batch compress")(
               CompressFiles.run({ ...options, summarise: makeSummariser(overrides) }),
               toFailure
             )
-            // The side task may have a model where the agent has none.
+            // The side task may have a model even if the agent does not.
           }).pipe(
             Effect.provide(
               program.layer(settings, { unconfigured: "standIn", script: flags.script, ignoreRules: true })

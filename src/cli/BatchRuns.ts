@@ -71,7 +71,7 @@ const readRequiredFlags = (flags: RunFlags) => {
   return Effect.succeed({ batchSize, datasetFile, runName })
 }
 
-/** The settings that flags of this command stand for. */
+/** Converts the flags of this command to settings. */
 const toSettingsFlags = (flags: RunFlags, hasImages: boolean, paths: Path.Path): ReadonlyArray<Config.Flag> => {
   const splitNames = (text: string | undefined) => (text === undefined ? undefined : Flags.splitNames(text))
   return [
@@ -336,7 +336,7 @@ export const run = Effect.fn("hermes batch run")(
         ephemeralSystemPrompt: flags.ephemeralSystemPrompt,
         maxIterations: flags.maxTurns ?? (hasTurns(agentFile) ? settings.agent.maxTurns : 10),
         retries: flags.retries,
-        // Waiting for a runner is no part of a row: the runner has the limit.
+        // Waiting for a runner is not part of a row: the runner applies the limit.
         rowTimeout: address === undefined ? timeout : undefined,
         rowBudget: budget,
         limits,

@@ -1,6 +1,6 @@
 /**
- * Changes of files by the runs of a session, in words: what an undo does, what keeps it, the list of runs. For the
- * commands of a conversation and of the command line.
+ * Describes the file changes of a session's runs as text: the effect of an undo, the reasons that prevent it, and the
+ * list of runs. Used by the commands of a conversation and of the command line.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -20,7 +20,7 @@ const promptColumns = 60
 
 const toSafeLine = (text: string): string => SafeText.toLine(Redaction.redactText(text))
 
-/** Title of a run: the beginning of what was asked for. */
+/** Title of a run: the beginning of its prompt. */
 export const formatTitle = ({ prompt, turnId }: ChangeSet): string => {
   const line = toSafeLine(Redaction.takeBeginning(prompt, 500).trim().split("\n")[0] ?? "")
   return line === "" ? turnId : Width.cut(line, promptColumns)

@@ -81,7 +81,7 @@ const readTextFile = (
 
 const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
 
-/** Reads what is piped into the run; undefined where nothing is, or stdin is the query already. */
+/** Reads the input piped into the run; `undefined` if there is no such input or stdin is already the query. */
 const readPipedInput = Effect.fnUntraced(function* ({
   queryFile
 }: Pick<Flags.Chat, "queryFile">): Effect.fn.Return<string | undefined, Failure, Output | Stdio.Stdio> {
@@ -126,7 +126,7 @@ const readImage = Effect.fnUntraced(function* (path: string) {
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 
-/** Undefined where no query was given; `input` is what {@link readPipedInput} read. */
+/** Returns `undefined` if no query was given. `input` is the result of {@link readPipedInput}. */
 const readPrompt = Effect.fnUntraced(function* (
   flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
   input: string | undefined
@@ -155,7 +155,7 @@ const readPrompt = Effect.fnUntraced(function* (
 const makeMissingQueryFailure = (what: string) =>
   makeUsageFailure(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
-/** One prompt of a script: nobody is asked, and stdout is the answer alone. */
+/** Runs a single prompt from a script: no question is asked, and stdout contains only the answer. */
 const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   const { format, mode, model, oneshotPrompt: query, provider } = flags
   if (query === undefined) return flags

@@ -72,7 +72,7 @@ const splitStackedSkills = (
   return { names, text: text.trim() }
 }
 
-/** Sends the text of skills, and what the user typed behind their names. */
+/** Sends the text of skills, followed by the text that the user typed after their names. */
 const sendSkills = Effect.fnUntraced(function* (
   skills: SkillStore,
   name: string,

@@ -21,11 +21,11 @@ import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 
 /** The clipboard. */
 export interface Clipboard {
-  /** Gives the text to a program; undefined where there is none. */
+  /** Copies the text with a clipboard program; `undefined` if no program is available. */
   readonly put: (text: string) => Effect.Effect<string | undefined>
   /**
-   * Puts the picture that stands on it into a file that lives as long as the scope of the clipboard; undefined where
-   * there is none.
+   * Writes the picture on the clipboard to a file that lives as long as the scope of the clipboard; `undefined` if the
+   * clipboard does not contain a picture.
    */
   readonly picture: Effect.Effect<string | undefined>
   /** True where the terminal is one of `tmux`. */

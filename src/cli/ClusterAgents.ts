@@ -1,9 +1,9 @@
 /**
  * Agents of submissions, on the machine that submits and on the runner that has them.
  *
- * A runner makes a runtime of its own settings, with those of the submission over them, and keeps it while runs ask for
- * it. All of its runtimes share one store of sessions, and the marks of keys. What it cannot have (a key, a tool) is a
- * failure of the run, in one line with the name of its machine.
+ * A runner makes a runtime from its own settings, overridden by the settings of the submission, and retains it while
+ * runs use it. All of its runtimes share one session store and the state of keys. If something is missing (a key, a
+ * tool), the run fails with one line that names the machine.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -49,7 +49,7 @@ export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values
 
 type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
 
-/** A runtime for runs, and what its agent chooses for them. */
+/** A runtime for runs, with the choices of its agent. */
 export interface AgentRuntime {
   readonly services: Context.Context<Runtime>
   readonly settings: Values

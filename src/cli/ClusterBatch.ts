@@ -95,7 +95,7 @@ const readInput = Effect.fnUntraced(function* (input: string) {
 })
 
 /**
- * Does a row by the agent of its submission, in a directory below `folder`; what fails is decided about by the batch.
+ * Runs a row with the agent of its submission, in a directory below `folder`. The batch decides how to handle failures.
  */
 export const makeRowHandler =
   (

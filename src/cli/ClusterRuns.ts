@@ -125,7 +125,7 @@ const formatDuration = (seconds: number): string => {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
-/** Failed runs that `showStatus` names. */
+/** Failed runs that `status` names. */
 const mostFailures = 5
 
 /** Shows the cluster. */

@@ -34,7 +34,7 @@ export const toClusterFailure = ({ message }: ClusterError): Failure =>
     ? makeUsageFailure(message)
     : makeWorkFailure(message)
 
-/** Settings that cannot be read are told of by the command itself. */
+/** The command itself reports settings that cannot be read. */
 const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOptions(flags))).pipe(
   Effect.map(({ settings }) => settings),
   Effect.catch(() => Effect.provide(Settings, Config.layerFromFile()))
@@ -52,7 +52,7 @@ const makeClusterJobs = (url: Redacted.Redacted): Layer.Layer<CronJobs.CronJobs,
     )
   ).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(toClusterFailure(error)))))
 
-/** The scheduled jobs: those of the home directory, or of the cluster where the settings say so. */
+/** The scheduled jobs of the home directory, or of the cluster if the settings say so. */
 export const scheduledJobs = Layer.unwrap(
   Effect.gen(function* () {
     const settings = yield* lenient

@@ -50,7 +50,7 @@ const describeUnknownFlag = ({ command, option }: CliError.UnrecognizedOption, d
 const formatExpectation = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 
-/** Flags whose number need not be whole: what the parser says of a word in place of a number is the same for both. */
+/** Flags that accept fractional numbers. The parser's error does not distinguish them from whole numbers. */
 const fractions: ReadonlyMap<string, string> = new Map([["run-budget", "a number of seconds"]])
 
 const describeWrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
@@ -147,7 +147,7 @@ const makePresenter = (
 const toExitCode = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
-/** A first word that is no command of the program may be one of a plugin. */
+/** A first word that is not a program command may be a plugin command. */
 const runPluginCommand = Effect.fnUntraced(function* ([word = "", ...args]: ReadonlyArray<string>) {
   if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
   const { run } = yield* Effect.promise(() => import("./PluginsCommand.ts"))

@@ -36,7 +36,7 @@ const renderValue = (value: unknown, { json }: AsJson): Effect.Effect<string> =>
   return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
 }
 
-/** Prints the settings that are in effect; what has none is said on stderr. */
+/** Prints the effective settings; warnings go to stderr. */
 const showAll = Effect.fn("hermes config show")(function* (form: AsJson) {
   const { values, warnings } = yield* Edit.readAllSettings(Flags.toConfigOptions(yield* hermes))
   yield* printWarnings(warnings)
@@ -127,8 +127,8 @@ const checkSettings = <E extends { readonly message: string }, R>(
 export const editFile = Effect.fnUntraced(function* (path: string) {
   const environment = yield* Environment
   const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
-  // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
-  // The user's own editor; a bare name is not one of the working tree, where a command may have put it.
+  // The variable may contain arguments, so it is parsed by the shell; the path is passed separately. A bare name is
+  // never resolved in the working tree, where a command may have placed a program.
   const command = ChildProcess.make("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], {
     env: { PATH: yield* TrustedPrograms.safePath },
     extendEnv: true,

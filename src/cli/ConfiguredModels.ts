@@ -2,9 +2,9 @@
  * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and
  * with the providers that plugins bring.
  *
- * Plugins are loaded only where the settings name a provider that the program does not know itself. A route is tried by
- * one call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is about
- * the route itself. What the provider refuses is explained as a run would take it.
+ * Plugins are loaded only if the settings name a provider that is not built in. A route is tested by one call with the
+ * smallest output limit that the protocol accepts, without hooks, retries and fallbacks, so that only the route itself
+ * is tested. Provider errors are explained as in a run.
  *
  * Source: `hermes-llm.md` §2, §16.
  */
@@ -168,11 +168,11 @@ const makeCandidateLayer = ({ baseUrl, key, model, provider }: Candidate) =>
     )
   )
 
-/** Names of the models that a route lists; none where it gives no list. */
+/** Names of the models that a route lists; empty if it does not provide a list. */
 export const listModelNames = (candidate: Candidate) =>
   withRoute("renew", (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
     Effect.map((models) => models.map(({ id }) => id)),
-    // A key that is wrong is told by the request that tries the model.
+    // The request that tests the model reports a wrong key.
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.provide(makeCandidateLayer(candidate))
   )

@@ -1,5 +1,5 @@
 /**
- * `hermes cron`: jobs that run at their times, each in a conversation of its own.
+ * `hermes cron`: scheduled jobs, each run in a separate conversation.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
  */
@@ -230,7 +230,7 @@ const resnap = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
 
-/** Says whether anybody looks for due jobs, and what comes next. */
+/** Reports whether a scheduler is running, and the next job. */
 const status = Command.make(
   "status",
   { json },

@@ -2,8 +2,8 @@
  * Actions of `hermes cron run | tick | serve`: runs jobs, each in a runtime of its own for the provider and model that
  * it remembers.
  *
- * The settings are read anew for each job. Where they cannot be read the clock goes on by the defaults, and each job
- * says what is wrong with them. Results are on stdout, failures on stderr; with a job that failed the exit code is 1.
+ * The settings are read again for each job. If they cannot be read, the clock continues with the defaults, and each job
+ * reports the error. Results are written to stdout, failures to stderr; the exit code is 1 if a job failed.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
  */

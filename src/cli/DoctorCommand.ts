@@ -1,9 +1,9 @@
 /**
  * `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
  *
- * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route. The router
- * itself tells the states of keys and breakers, made of the same settings as a run's; nobody is asked over the network.
- * Keys that are set aside stay so from run to run; a breaker belongs to a running program and begins closed.
+ * Sources are shown by name: the setting, variable or flag that supplied the address and the key of each route. The
+ * states of keys and breakers come from a router with the same settings as in a run; no network request is made.
+ * Suspended keys stay suspended between runs; a breaker belongs to a running program and starts closed.
  *
  * Source: `hermes-product.md` §1.6, `hermes-llm.md` §17.2, §17.3.
  */
@@ -155,7 +155,7 @@ const checkRoutes = Effect.fnUntraced(function* (settings: Values) {
   const logins = yield* Effect.result(login)
   return [
     ...(Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.fromError(found.failure).line)]),
-    // Whoever wants the login has said the same.
+    // The model check already reported the same error.
     ...(Result.isSuccess(logins)
       ? logins.success
       : Result.isFailure(found) && found.failure.path === logins.failure.path
@@ -234,7 +234,7 @@ const settings = Effect.gen(function* () {
   }
 })
 
-/** Opens the sessions, or those of a directory that goes away, so that SQLite is tried in every case. */
+/** Opens the session store, or one in a temporary directory, so that SQLite is always tested. */
 const sessions = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,5 +1,5 @@
 /**
- * Error texts: one line that says what is wrong and what to do, without secrets, and the exit code.
+ * Error texts: one line that states the problem and the remedy, without secrets, and the exit code.
  *
  * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §6.
  */
@@ -69,7 +69,7 @@ const describeReason = (reason: AiError.AiErrorReason): string => {
   }
 }
 
-/** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work cannot be done. */
+/** A missing key is not a configuration error: the request was valid, but the work cannot be done. */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
 const toConfigLine = ({ message, path }: ConfigError, secrets: Registry): ExitLine => {
@@ -83,7 +83,7 @@ const isInput = (error: unknown): boolean =>
   error instanceof SessionNotFound ||
   (error instanceof PluginError && error.input === true)
 
-/** Anything that was not foreseen is told by its message, and is a failure of the program. */
+/** An unexpected error is reported by its message, and is a failure of the program. */
 export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitLine => {
   if (error instanceof Failure) return { code: error.code, line: toSafeLine(error.message, secrets) }
   if (error instanceof ConfigError) return toConfigLine(error, secrets)
@@ -92,9 +92,9 @@ export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitL
   return { code, line: toSafeLine(error instanceof Error ? error.message || error.name : String(error), secrets) }
 }
 
-/** {@link fromError} for a cause that is no interruption. */
+/** {@link fromError} for a cause that is not an interruption. */
 export const fromCause = (cause: Cause.Cause<unknown>, secrets = getCurrentRegistry()): ExitLine =>
   fromError(Cause.squash(cause), secrets)
 
-/** The line as it stands on stderr. */
+/** The line as written to stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

@@ -1,9 +1,9 @@
 /**
  * Actions of `hermes eval run`, `show` and `compare`.
  *
- * A directory of results holds `results.jsonl` (the attempts), `evaluation.json` (what was evaluated, and how),
- * `report.json` and `report.html`. The same command goes on with what is missing; other rules, or another model, need
- * another directory.
+ * A results directory contains `results.jsonl` (the attempts), `evaluation.json` (the configuration), `report.json` and
+ * `report.html`. The same command resumes with the missing attempts; other rules, or another model, need another
+ * directory.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -52,7 +52,7 @@ const files = {
   sessions: "sessions.db"
 }
 
-/** Stands in `evaluation.json`. */
+/** Contents of `evaluation.json`. */
 interface Evaluation {
   readonly name: string
   readonly dataset: string
@@ -226,7 +226,7 @@ const loadAgentFile = (reference: string | undefined) =>
         ({ choose }) => choose(reference, true)
       )
 
-/** Rows that cannot be used and are told one by one. */
+/** Maximum number of unusable rows reported individually. */
 const shownProblems = 10
 
 /** Runs an evaluation. */
@@ -286,7 +286,7 @@ export const run = Effect.fn("hermes eval run")(
       scorers: rules.scorers.map(Scorer.formatName),
       judges: rules.scorers.some(({ kind }) => kind === "judge") ? rules.judges.map((judge) => judge.name) : [],
       criteria: rules.criteria ?? null,
-      // Absent where nobody asked for it, as in results from before these flags.
+      // Absent if not requested, as in results written before these flags existed.
       ...Object.fromEntries(
         Object.entries({
           seed,
@@ -433,7 +433,7 @@ export const run = Effect.fn("hermes eval run")(
   Effect.provide(surroundings)
 )
 
-/** The results that a name stands for. */
+/** Reads the results with the given name. */
 const readResults = Effect.fnUntraced(function* (name: string) {
   const directory = yield* findResultsDirectory(name)
   const evaluation = yield* readEvaluation(directory)

@@ -47,7 +47,7 @@ export const makeUnknownNameFailure = (
   }: {
     readonly known?: Iterable<string>
     readonly list: string
-    /** The name that it most likely stands for, where the caller knows better than by the letters of the whole name. */
+    /** The most likely intended name, if the caller has a better guess than the similarity of the whole name. */
     readonly meant?: string | undefined
   }
 ): Failure => {

@@ -48,7 +48,7 @@ export const makeSwitch = (name: string, description: string, alias?: string): F
   )
 }
 
-/** Flags that stand before a command or behind it. */
+/** Flags that are allowed before or after a command. */
 export const globals = {
   model: makeText("model", "NAME", "Model to use", "m"),
   provider: makeText("provider", "NAME", "Provider of the model; custom for your own endpoint"),

@@ -1,7 +1,7 @@
 /**
- * The command `hermes`: the flags that every command shares, and all commands, each in a file of its own with its flags
- * and its action. A file is loaded when the name of its command stands in the command line; of the others help needs
- * the name and the description. Without a command it is `chat`.
+ * The command `hermes`: the flags shared by every command, and all commands, each in a separate file with its flags and
+ * its action. A file is loaded when the command line names its command; for the others, help needs only the name and
+ * the description. The default command is `chat`.
  */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
 /**
- * `hermes hooks`: programs of the user that are run on events, and what events carry.
+ * `hermes hooks`: the user's programs that run on events, and the payloads of events.
  *
  * Source: `hermes-contract.md` §3.7.
  */
@@ -35,7 +35,7 @@ import * as SafeText from "./render/SafeText.ts"
 const event = Argument.String("event").pipe(Argument.withDescription("Event such as pre_tool_call"))
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** The hooks of the configuration. Nobody is asked: what may run is only shown. */
+/** The configured hooks. No approval is requested: the command only shows which hooks may run. */
 const configured = Effect.gen(function* () {
   const home = yield* Home
   const environment = yield* Environment
@@ -177,7 +177,7 @@ const makeUnknownEventFailure = (event: string): Failure => {
   )
 }
 
-/** Prints or writes the JSON Schema of what events carry. */
+/** Prints or writes the JSON Schema of event payloads. */
 const schema = Command.make(
   "schema",
   {

@@ -1,10 +1,10 @@
 /**
- * `hermes insights`: what the sessions of the last days used: days, models, tools, cost, cache hits and errors.
+ * `hermes insights`: the usage of recent sessions by day, model and tool, with cost, cache hits and errors.
  *
  * **Details**
  *
- * The figures are the studio's: sums over the run record of what happened in the period, sub-agents, side tasks,
- * retries and failed runs included. A session that used several models counts for each of them.
+ * The figures are the same as in the studio: sums over the run record of the period, including sub-agents, side tasks,
+ * retries and failed runs. A session that used several models counts for each of them.
  *
  * Source: `hermes-product.md` §1.9.
  */
@@ -97,7 +97,7 @@ const listPeakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
     .toSorted((a, b) => b.value - a.value)
     .slice(0, most.hours)
 
-/** Costs by what is known of them. */
+/** Lists costs by kind: actual, estimated, included and unknown. */
 const listCosts = ({
   costs: { actual, estimated, included, unknown }
 }: Aggregates): ReadonlyArray<readonly [string, string]> => {

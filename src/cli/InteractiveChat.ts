@@ -93,7 +93,7 @@ const toDialogCommand = ({ argsHint, description, name, run }: Command): DialogC
     )
 })
 
-/** Makes the commands of plugins those of a session. */
+/** Converts plugin commands to commands of a session. */
 export const toDialogCommands = (given: ReadonlyArray<Command>): ReadonlyArray<DialogCommand> =>
   given.map(toDialogCommand)
 
@@ -261,7 +261,7 @@ const runConversation = Effect.fnUntraced(function* (
   })
 })
 
-/** Sets up a model where nobody has one, and nothing else was said to answer. */
+/** Sets up a model if none is configured and no flag selects another source of answers. */
 const firstRun = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
   const { model, replay, safeMode, script } = flags
   const { process } = yield* Environment

@@ -35,7 +35,7 @@ import { selectTools } from "./RunOptions.ts"
 
 const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
-/** Nobody sits in front of the server: what needs an approval is denied, unless the settings say otherwise. */
+/** The server runs unattended: calls that need an approval are denied, unless the settings say otherwise. */
 const makeUnattendedMode = (settings: Values) => makeUnattended("mcp server", settings.approvals.unattendedMode)
 
 /** The id of a session that exists, and is the client's; nothing when none was given. */

@@ -1,9 +1,10 @@
 /**
- * Models that a conversation can go on with: that of the settings, its fallbacks, and what their endpoints list.
+ * Models that a conversation can switch to: the configured model, its fallbacks, and the models listed by their
+ * endpoints.
  *
- * A model that an endpoint lists is asked on the route of the settings, with its key: a key never reaches another
- * address. For good means `model.default` of `config.yaml`, so it is for models of the provider and address of the
- * settings alone.
+ * A listed model is called on the configured route, with its key: a key is never sent to another address. A permanent
+ * choice is written to `model.default` of `config.yaml`, so it is available only for models of the configured provider
+ * and address.
  *
  * Source: `hermes-product.md` §1.8, `hermes-llm.md` §2.
  */
@@ -35,7 +36,7 @@ export interface ModelChoice {
 
 export interface ModelChoices {
   readonly list: Effect.Effect<ReadonlyArray<ModelChoice>>
-  /** Makes a model that of new sessions; says in which file. */
+  /** Makes a model the default of new sessions and returns the path of the changed file. */
   readonly save: (choice: ModelChoice) => Effect.Effect<string, ConfigError | Failure>
 }
 

@@ -40,7 +40,7 @@ interface AsJson {
   readonly json: boolean
 }
 
-/** Settings under the flags, and what is known of models. */
+/** Provides the settings, with the flags applied, and model data. */
 const makeSurroundings = (flags: Flags.Globals) =>
   layerHome.pipe(Layer.provideMerge(Config.layerAll(Flags.toConfigOptions(flags))))
 
@@ -76,7 +76,7 @@ const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Eff
     ].map(({ model, provider }) => `${model} of ${provider}`)
 )
 
-/** Shows the model that answers, and what is known of it. */
+/** Shows the model in use and its known properties. */
 const showModel = ({ json }: AsJson) =>
   ConfiguredModels.withRoute(
     "look",
@@ -274,7 +274,7 @@ const logout = Command.make(
 const isUnset = (model: Values["model"]): boolean =>
   model.default === undefined && model.provider !== Offline.route.provider
 
-/** Shows the model; on a terminal asks for another one, elsewhere fails where there is none to show. */
+/** Shows the model and, on a terminal, asks for another one. Without a terminal it fails if no model is configured. */
 export const command = Command.make(
   "model",
   { json },

@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * The key is not shown while it is typed, goes to the provider that was named and to no other, and is kept in `.env`;
- * `config.yaml` refers to that of a custom endpoint. Both files have mode 0600. An empty answer keeps a key that is
- * there. The models are those that the provider lists for this key. Ctrl+C at any moment leaves everything as it was.
+ * The key is hidden while it is typed, is sent only to the named provider, and is stored in `.env`; `config.yaml`
+ * refers to the key of a custom endpoint. Both files have mode 0600. An empty answer keeps an existing key. The offered
+ * models are the ones that the provider lists for this key. Ctrl+C at any time leaves everything unchanged.
  *
- * A conversation begins with them where nobody configured a model ({@link firstRun}). Ctrl+C there goes on with the
- * offline stand-in.
+ * A conversation starts with these questions if no model is configured ({@link firstRun}). Ctrl+C then continues with
+ * the offline stand-in.
  *
  * Source: `hermes-llm.md` §2 and §10.1, `hermes-product.md` §1.8.
  */
@@ -34,7 +34,7 @@ const attempts = 3
 /** The variable that holds the key of an endpoint of the user's own. */
 const endpointKey = "CUSTOM_ENDPOINT_API_KEY"
 
-/** One question; an empty answer means `otherwise`, where there is one. */
+/** Makes one question; an empty answer means `otherwise`, if it is given. */
 const makeQuestion = (
   what: string,
   otherwise: string | undefined,
@@ -55,7 +55,7 @@ const makeSelection = <const A>(
 const findKeyVariable = ({ keyVariables }: Directory.Entry) =>
   Effect.map(Environment, ({ get }) => keyVariables.find((name) => get(name) !== undefined))
 
-/** Providers whose key is known stand first, after that of the settings. */
+/** Lists the configured provider first, then the providers with a known key. */
 const chooseProvider = Effect.fnUntraced(function* (current: string, hasOffline: boolean) {
   const known = yield* Effect.forEach(
     Directory.entries.filter(({ name }) => name !== Offline.route.provider),
@@ -183,7 +183,7 @@ export const runSetup = Effect.fnUntraced(function* ({ hasOffline }: { readonly 
   return yield* makeWorkFailure("no model answered, and nothing was changed. Check the key and the name of the model.")
 })
 
-/** Sets up a model before the first conversation, where nobody did; it begins in every case. */
+/** Sets up a model before the first conversation if none is configured. The conversation starts in any case. */
 export const firstRun = (options: Config.Options) =>
   Effect.gen(function* () {
     if (ConfiguredRoutes.findMissingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined)

@@ -6,7 +6,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Random from "effect/Random"
 import { type Failure, toUnwritableFailure } from "./Failure.ts"
 
-/** The regular file at a path, links followed, with its mode; undefined where there is none. */
+/** Finds the regular file at a path, following links, with its mode; `undefined` if there is no such file. */
 const findRegularFile = Effect.fnUntraced(
   function* (path: string) {
     const fs = yield* FileSystem.FileSystem

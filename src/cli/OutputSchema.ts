@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The file is a JSON Schema (draft 2020-12; what Effect's importer refuses, such as `if` and `contains`, is refused
- * here before any model is asked). The prompt says what is wanted. An answer may stand in a code fence; what is printed
- * is the JSON alone.
+ * The file is a JSON Schema (draft 2020-12; keywords that Effect's importer rejects, such as `if` and `contains`, are
+ * rejected before any model call). The prompt describes the schema. An answer may be wrapped in a code fence; only the
+ * JSON is printed.
  *
  * Source: `hermes-product.md` §1.4.
  */
@@ -33,13 +33,13 @@ export interface OutputSchema {
   readonly correction: (problem: string) => string
 }
 
-/** Characters of a problem that the model is told of. */
+/** Maximum characters of a problem reported to the model. */
 const longest = 2_000
 
 /** Returns the text in a code fence, where an answer is one. */
 const stripFence = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
 
-/** Reads a schema; a file that is none is an error of the command line. */
+/** Reads a schema. A file that is not a valid schema is a usage error. */
 export const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {

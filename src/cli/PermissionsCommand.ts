@@ -1,6 +1,6 @@
 /**
- * `hermes permissions`: the rules of `permissions` with the files that they stand in, and which of them decides about a
- * call. Nothing is run.
+ * `hermes permissions`: lists the rules of `permissions` with their files, and shows which rule decides a call. No call
+ * is executed.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -118,7 +118,7 @@ const findAllowEntry = (
   })
 }
 
-/** A call with what is known about it. */
+/** A call and its approval target. */
 interface JudgedCall {
   readonly tool: string
   readonly target: ApprovalTarget.ApprovalTarget

@@ -1,9 +1,9 @@
 /**
  * `hermes plugins`: which plugins there are, and which of them are used. None of its actions runs code of a plugin.
  *
- * Two parts of other commands stand beside it: commands of the program that plugins bring (`hermes name …`, looked for
- * only when the program has no command of that name and the user has enabled plugins), and the notice about plugins
- * that `--ignore-user-config` leaves out.
+ * The file also contains two parts of other commands: program commands provided by plugins (`hermes name …`, searched
+ * only if the program does not have a command of that name and the user has enabled plugins), and the notice about
+ * plugins that `--ignore-user-config` leaves out.
  *
  * Source: `hermes-contract.md` §3.5 (`register_cli_command`) and §3.6, the NeMo Relay document, `hermes-product.md`
  * §1.1.
@@ -55,7 +55,7 @@ export const discoverPlugins = Effect.fnUntraced(function* ({ packages }: Values
   })
 })
 
-/** A plugin that is here, and what the configuration makes of it. */
+/** An installed plugin and its status in the configuration. */
 interface ListedPlugin {
   readonly candidate: Candidate
   readonly status: Enablement.Status
@@ -295,7 +295,7 @@ const update = Command.make(
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Update a plugin installed from git"))
 
-/** Removes one, and what the configuration says of it. */
+/** Removes a plugin and its entries in the configuration. */
 const removePlugin = Effect.fn("hermes plugins remove")(function* ({ name }: { readonly name: string }) {
   const { candidate } = yield* findPlugin(name)
   const directory = yield* Installer.removePlugin(candidate)
@@ -348,7 +348,7 @@ export const warnAboutIgnoredPlugins = lost.pipe(
   )
 )
 
-/** Runs a command of a plugin and gives its exit code; undefined where no plugin has it. */
+/** Runs a plugin command and returns its exit code, or `undefined` if no plugin provides it. */
 export const run = Effect.fnUntraced(
   function* (word: string, args: ReadonlyArray<string>, reserved: ReadonlyArray<string>) {
     const program = yield* Program

@@ -41,9 +41,9 @@ export interface Start {
   readonly withoutModel?: boolean | undefined
   /** Result of settings that name neither a model nor the stand-in: an error (when absent), or the stand-in answers. */
   readonly unconfigured?: "refused" | "standIn" | undefined
-  /** Asks whether a shell hook may run; absent where there is nobody to ask. */
+  /** Asks whether a shell hook may run; absent if the user cannot be asked. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
-  /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
+  /** Starts new sessions without the user's files: `SOUL.md`, project files, memory. */
   readonly ignoreRules?: boolean | undefined
   /** No plugin is looked for, also none of a directory that the environment names. */
   readonly safeMode?: boolean | undefined
@@ -51,17 +51,18 @@ export interface Start {
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
   readonly reserved?: ReservedNames | undefined
-  /** Stored session that the program goes on with. */
+  /** Stored session that the program continues. */
   readonly session?: SessionId | undefined
-  /** Directory that commands work in, where it is not the working directory. */
+  /** Directory in which commands run, if it is not the working directory. */
   readonly folder?: string | undefined
   /**
-   * File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent.
+   * Database of the sessions and the run record, from which entries are never removed. Default: the database of the
+   * home directory.
    */
   readonly database?: string | undefined
   /** Sessions and run record of several processes, in the place of a file. */
   readonly store?: ReturnType<typeof layerPostgres> | undefined
-  /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
+  /** Does not record file changes by tools: changes in the program's own workspaces are never undone. */
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined

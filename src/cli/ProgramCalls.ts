@@ -1,6 +1,7 @@
 /**
- * Commands of the program, run inside of a conversation: what `hermes config get model.default` prints becomes text.
- * Nobody is asked, and nothing of it is part of the conversation.
+ * Runs program commands inside a conversation and returns the output (for example, of
+ * `hermes config get model.default`) as text. The commands cannot ask questions, and neither command nor output becomes
+ * part of the conversation.
  *
  * Source: `hermes-product.md` §1.8.
  */

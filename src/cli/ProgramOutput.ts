@@ -1,8 +1,8 @@
 /**
  * Output of a command: stdout is the answer and nothing else, stderr is everything said about it.
  *
- * A reader that went away (`hermes … | head`) is no error: what is written from then on is dropped, and the work goes
- * on to its end. Any other failure (a full disk) is one line, and the exit code is 1 at least.
+ * A closed reader (`hermes … | head`) is not an error: later output is dropped, and the work continues to its end. Any
+ * other failure (a full disk) is reported in one line, and the exit code is at least 1.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -22,11 +22,9 @@ export interface Service {
   /** The same two streams as they are, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
   readonly terminal: {
-    /** Somebody may type. */
+    /** Whether stdin is interactive. */
     readonly input: boolean
-    /**
-     * Kind of a stdin that may hold input although nobody types there; absent for a terminal, a device, a closed one.
-     */
+    /** Kind of a non-interactive stdin that may contain input; absent for a terminal, a device or a closed stdin. */
     readonly piped?: "file" | "pipe" | "socket" | undefined
   }
   /**

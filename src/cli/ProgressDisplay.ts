@@ -12,7 +12,7 @@ import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
 
-/** Seconds between progress lines where they stay. */
+/** Milliseconds between progress lines outside a terminal. */
 const lineMillis = 10_000
 const frameMillis = 250
 
@@ -20,8 +20,7 @@ const frameMillis = 250
 export type Display = Effect.Success<ReturnType<typeof make>>
 
 /**
- * Shows progress of what users call rows by another name where one is given: a live line on a terminal, a line now and
- * then elsewhere.
+ * Shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the user's word for rows.
  */
 export const make = Effect.fnUntraced(function* (rows?: string) {
   const { streams } = yield* Output
@@ -47,7 +46,7 @@ export const make = Effect.fnUntraced(function* (rows?: string) {
         return say(BatchProgress.renderText(now, rows))
       }),
     last: () => last,
-    /** Ends the live line; what was last is known. */
+    /** Ends the live line. The last progress stays available. */
     clear: Effect.sync(() => {
       isLive = false
       screen.live(Screen.renderNothing)

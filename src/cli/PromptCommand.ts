@@ -1,6 +1,6 @@
 /**
- * `hermes prompt`: the system prompt that a new session of this directory would begin with, or that a stored one has,
- * and what each of its layers weighs.
+ * `hermes prompt`: shows the system prompt of a new session in this directory, or of a stored session, and the size of
+ * each of its layers.
  *
  * **Details**
  *

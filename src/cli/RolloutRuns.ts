@@ -49,7 +49,7 @@ export interface RolloutFlags {
   readonly script: string | undefined
 }
 
-/** Settings that every rollout has: a transcript only grows, and nobody is there to be asked. */
+/** Settings shared by every rollout: transcripts only grow, and the runs are unattended. */
 const fixed: ReadonlyArray<Config.Flag> = [
   { name: "hermes rl", key: "compression.enabled", value: false },
   { name: "hermes rl", key: "context.engine", value: "compressor" }
@@ -62,7 +62,7 @@ const checkPositive = (flag: string, value: number | undefined): Effect.Effect<v
 
 const toUsageFailure = ({ message }: { readonly message: string }): Failure => makeUsageFailure(message)
 
-/** Longest sequence that a trainer is told to expect. */
+/** Maximum sequence length announced to a trainer. */
 const maxTokenLength = 32_768
 
 const formatCount = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
@@ -93,7 +93,7 @@ const formatSummary = (
     `Output: ${directory}`
   ].join("\n")
 
-/** A run of an environment in a runtime of its own. */
+/** A run of an environment in a separate runtime. */
 interface RolloutJob {
   readonly environment: RolloutEnvironment
   readonly directory: string
@@ -102,7 +102,7 @@ interface RolloutJob {
   readonly safeMode: boolean
   readonly atropos: string | undefined
   readonly savesTrajectories: boolean
-  /** Settings that are not those of the contract. */
+  /** Options that are not part of the contract. */
   readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
 }
 

@@ -54,7 +54,7 @@ export const selectTools = Effect.fnUntraced(function* (
   return selection
 })
 
-/** The tools that an agent file names; undefined where it names none. A name that is unknown is an error. */
+/** Returns the tools named by an agent file, or `undefined` if it does not name any. An unknown name is an error. */
 export const selectAgentTools = (
   agent: AgentFile | undefined,
   sets: Toolsets.RegisteredToolsets,
@@ -78,7 +78,7 @@ export type ChatFlags = Flags.Globals & Flags.Chat & { readonly agentFile?: Agen
 
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
-/** Says so where nobody configured a model, and nobody asked for the stand-in either. */
+/** Prints a notice if no model is configured and the stand-in was not requested. */
 export const mentionStandIn = Effect.fnUntraced(function* (
   { script }: { readonly script?: string | undefined },
   { model }: Values

@@ -23,7 +23,7 @@ import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { Program, type Start } from "./Program.ts"
 
-/** Loads the settings under the shared flags and those of the command. */
+/** Loads the settings, overridden by the shared flags and the command's flags. */
 export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
   const options = Flags.toConfigOptions({ ...(yield* hermes), agentFile })
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...(options.flags ?? []), ...flags] })
@@ -32,8 +32,8 @@ export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Co
 })
 
 /**
- * Settings of a runtime for workspaces that it made itself: what is in them may be written, whatever folder the program
- * was started in. No session begins with the user's own files.
+ * Returns the settings of a runtime for workspaces that it created itself: they are writable, regardless of the folder
+ * in which the program was started. Sessions start without the user's own files.
  */
 const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal

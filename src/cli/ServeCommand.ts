@@ -64,7 +64,7 @@ const defaultPort = 8642
 
 type KeyServices = Environments.Environment | Environments.Home | FileSystem.FileSystem | Path.Path
 
-/** The key of the owner, and where it is kept; without a path it was given by the environment. */
+/** The owner's key and the path of its file; without a path, the key comes from the environment. */
 interface OwnerKey {
   readonly key: Redacted.Redacted<string>
   readonly path: string | undefined
@@ -72,7 +72,7 @@ interface OwnerKey {
 }
 
 /**
- * The key of the owner: that of the environment, else the one of the home directory, which is made at the first
+ * Reads the owner's key from the environment, or else from the home directory. The key is created there at the first
  * start.
  */
 const readOwnerKey = Effect.fnUntraced(function* (

@@ -46,7 +46,7 @@ const layer = Layer.unwrap(
   })
 )
 
-/** Services of a command besides those of the store. */
+/** Services of a command other than the store services. */
 type Surroundings = Environment | Home | Output | Settings | Platform
 
 /** The runs of the conversation of a session. */

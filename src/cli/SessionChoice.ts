@@ -41,7 +41,10 @@ type StoreServices =
 /** Last argument of {@link withStore} and {@link withStoredSession} for work that writes nothing. */
 export const forReading = true
 
-/** The sessions of the home directory; none, and no file either, where nobody ever said anything. */
+/**
+ * Runs `work` with the session store of the home directory, or `otherwise` if its database does not exist yet. The
+ * database is not created.
+ */
 export const withStore = <A, E>(
   work: Effect.Effect<A, E, StoreServices>,
   otherwise: Effect.Effect<A, E>,
@@ -89,7 +92,7 @@ export const openStored = (
   withStoredSession(reference, (named) =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
-      // A session that was compacted goes on in another one.
+      // A compacted session continues in another session.
       const id = yield* store.newest(named.id)
       const known = id === named.id ? named : Option.getOrElse(yield* store.get(id), () => named)
       return { id: known.id, known }

@@ -1,5 +1,5 @@
 /**
- * `hermes sessions`: what was said before.
+ * `hermes sessions`: the stored conversations.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -62,7 +62,10 @@ const checkFilter = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> 
     ? Effect.fail(makeUsageFailure("--limit is a number of sessions, 1 or more"))
     : Effect.succeed({ limit, source })
 
-/** The newest sessions; those that nobody talked in (children, tools) only when their source is asked for. */
+/**
+ * Returns the newest sessions. Sessions without a user (children, tools) are included only if their source is
+ * requested.
+ */
 const findSessions = Effect.fnUntraced(function* (filter: Filter, otherwise: number) {
   const { limit = otherwise, source } = filter
   const store = yield* SessionStore
@@ -78,7 +81,7 @@ const findNewest = (filter: Filter) =>
     forReading
   )
 
-/** A line of a list; the folder stands at the end of one that is not of this folder. */
+/** Returns a row of a list. A session of another folder has the folder as its last column. */
 const toRow = (session: Session, other?: string): ReadonlyArray<string> => [
   session.id,
   formatTime(session.startedAt),

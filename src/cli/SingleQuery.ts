@@ -1,8 +1,8 @@
 /**
  * One query: a live session of one message, shown by a view, and an exit code that says how it ended.
  *
- * The session id is on stderr before the answer. Whatever happens, the view gets its ending, and what went wrong is one
- * line on stderr. What plugins print to stdout goes to stderr.
+ * The session id is written to stderr before the answer. The view always receives its ending, and an error is one line
+ * on stderr. Output of plugins to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
  */
@@ -111,9 +111,9 @@ interface RunProgress {
   /** The route that answered last, or that was to. */
   route: View.RunSummary["route"]
   begun: boolean
-  /** Result of the run, if it ended: what comes after it does not change that. */
+  /** Result of the run, if it ended. Later events do not change it. */
   result: RunResult | undefined
-  /** The ending that was told; undefined until then. */
+  /** The ending that was reported; `undefined` until then. */
   told: View.RunSummary | undefined
   /** Report of `--usage-file` that was written last. */
   report: string | undefined
@@ -156,7 +156,7 @@ const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
   return error === undefined ? (text.trim() === "" ? failed : 0) : unusable
 }
 
-/** A live session of one message, in which nobody is asked, and the result of its turn. */
+/** Runs an unattended live session of one message and returns it with the result of its turn. */
 const runTurn = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   settings: Values,
@@ -178,7 +178,7 @@ const runTurn = Effect.fnUntraced(function* (
     reports: "off",
     grace: Duration.infinity
   })
-  // The run waits for each event to be shown: what is told of it when the process ends early is whole.
+  // The run waits until each event is shown, so that the output is complete if the process ends early.
   const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })
   let ended = yield* Deferred.make<RunResult, AgentError>()
   const read = Effect.forever(
@@ -210,8 +210,8 @@ const runTurn = Effect.fnUntraced(function* (
 })
 
 /**
- * An answer that has to fit a schema: it is asked for once more where it does not. Fails with what is still wrong with
- * it.
+ * Requires an answer that matches a schema. The model is asked once more if it does not match; fails with the remaining
+ * errors.
  */
 const requireFittingAnswer = Effect.fnUntraced(function* (
   schema: OutputSchema,
@@ -303,7 +303,7 @@ export const run = Effect.fnUntraced(function* (
       if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined))
         known.route = event
       if (event._tag === "RunStarted" && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
-      // It was compacted, and goes on there.
+      // The session was compacted and continues there.
       if (event._tag === "RunFinished" && event.sessionId !== known.sessionId && !isScripted)
         started = output.err(`session_id: ${event.sessionId}\n`)
     }
@@ -314,7 +314,7 @@ export const run = Effect.fnUntraced(function* (
   const onUsageAfter = (events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
     Effect.sync(() => events.forEach(account.add))
 
-  /** Writes the report where it is new; a warning where it cannot be written. */
+  /** Writes the report if it changed, and prints a warning if it cannot be written. */
   const reportUsage = (ending: View.RunSummary) => {
     const report = account.report(ending)
     if (flags.usageFile === undefined || report === known.report) return Effect.void
@@ -405,7 +405,7 @@ export const run = Effect.fnUntraced(function* (
         )
       : Effect.as(reportUsage(known.told), known.told.exitCode)
 
-  /** The ending of a run that the end of the process cut, told while there is still time for it. */
+  /** The ending of a run that was cut by the end of the process, reported while there is still time. */
   const endEarly = (code: number): number => {
     if (known.told !== undefined) {
       Effect.runSync(reportUsage(known.told))

@@ -148,7 +148,7 @@ const show = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Show the text of a skill, or a file of it"))
 
-/** Findings of a skill in its directory: those of its files, and where it departs from the open format. */
+/** Collects the findings of a skill in its directory: problems of its files and deviations from the open format. */
 const collectFindings = Effect.fnUntraced(function* (skills: SkillStore.Service, path: string) {
   const view = yield* Effect.result(skills.view(path))
   if (Result.isFailure(view)) return [view.failure.message]
@@ -219,7 +219,7 @@ const describePlan = ({ bytes, facts, files, name, remarks, warnings }: SkillIns
     .join("\n")
 }
 
-/** Copies of repositories by `git`: an address, `owner/repo` of GitHub where there is no such folder. */
+/** Clones repositories with `git`, from an address or, if there is no such folder, from `owner/repo` on GitHub. */
 const makeCloner = (isFolder: boolean) => (source: string, directory: string) => {
   if (Git.isUrl(source)) return Git.cloneRepository(source, source, directory)
   return !isFolder && /^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)

@@ -1,16 +1,16 @@
 /**
  * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
  *
- * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every
- * case. The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart
- * by a blank line. Where text that was shown is taken back, a line of the type `text_replaced` has, as its `text`, the
- * whole text so far in the place of all deltas before it, and the `step_id` from which on it differs. A run that ended
- * early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before
- * it could run has a `tool_use` without `input`. What the run cost stands beside its `tokens`, as `estimated_cost_usd`,
- * `cost_status` and `cost_source`. Each fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the
- * `result` names the `model` and `provider` that answered. What child agents do is told by lines of the type
- * `makeSubagentFact` (`start`, `progress`, `stop`), a file that a call changed by a line `file_change`; the document
- * has neither.
+ * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then always one `result`. The `text` of
+ * the result is the concatenation of all deltas, including the text of steps that called tools, separated by a blank
+ * line. If text that was shown is retracted, a line of the type `text_replaced` contains the whole text so far as its
+ * `text`, which replaces all earlier deltas, and the `step_id` at which the difference starts. A run that ended early
+ * has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`. A call that was refused before
+ * it could run has a `tool_use` without `input`. The result contains the cost of the run in addition to its `tokens`,
+ * as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type `fallback` (`from`,
+ * `to`, `reason`), and the `result` names the `model` and `provider` that answered. Child agents are reported by lines
+ * of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call by a `file_change` line;
+ * the document contains neither.
  *
  * Source: `hermes-product.md` §1.5.
  */

@@ -52,7 +52,7 @@ export type RunFlags = Flags.Parsed<typeof run>
 /** Flags of `hermes swe evaluate`. */
 export type EvaluateFlags = Flags.Parsed<typeof evaluate>
 
-/** Flags that say which tasks there are, and where they run. */
+/** Flags that select the tasks and the environment in which they run. */
 export type TaskFlags = Flags.Parsed<typeof tasks>
 
 const actions = Effect.promise(() => import("./SweRuns.ts"))

@@ -44,13 +44,13 @@ import type { EvaluateFlags, RunFlags, TaskFlags } from "./SweCommand.ts"
 
 const defaultOutput = "swe-results/results.jsonl"
 const defaultSeconds = 600
-/** Failures that are told one by one. */
+/** Maximum number of failures reported individually. */
 const shownFailures = 20
 
 const checkPositive = (name: string, value: number | undefined) =>
   value !== undefined && value < 1 ? makeUsageFailure(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
 
-/** Settings that the flags of a command stand for. */
+/** Converts the flags of a command to settings. */
 const toSettingsFlags = ({
   apiKey,
   env,
@@ -138,7 +138,7 @@ const loadTasks = Effect.fnUntraced(function* (
 
 type Needs = ChildProcessSpawner | Environment | FileSystem.FileSystem | Home | Path.Path | Program | Output
 
-/** The settings, with what tasks withhold hidden from commands. */
+/** Returns the settings with the tasks' withheld files hidden from commands. */
 const hideWithheldFiles = Effect.fnUntraced(function* (
   settings: Values,
   tasks: ReadonlyArray<SweTask.SweTask>,
@@ -156,7 +156,7 @@ const hideWithheldFiles = Effect.fnUntraced(function* (
   }
 })
 
-/** Mentions commands that will be refused: nobody can be asked, and no wall stands around them. */
+/** Warns that commands that need an approval will be refused, because the run is unattended and without a sandbox. */
 const mentionRefusals = (
   { approvals: { mode, unattendedMode, unknownCommands } }: Values,
   { isConfined, name }: SweRun.Runtime["environment"]

@@ -1,9 +1,9 @@
 /**
  * `hermes tools`: which tools there are, and which of them runs get.
  *
- * Without a platform a toolset is disabled for all runs (`disabled_toolsets`), and enabled by being taken from there
- * and, where no chosen toolset brings it, by being chosen (`toolsets`). With one, the list of that platform
- * (`platform_toolsets`) changes; it begins as the general one.
+ * Without a platform, a toolset is disabled for all runs (`disabled_toolsets`). Enabling it removes it from that list
+ * and, unless a selected toolset includes it, adds it to `toolsets`. With a platform, the list of that platform
+ * (`platform_toolsets`) changes; it starts as a copy of the general list.
  *
  * Source: `hermes-product.md` §1.6 and §2.2.
  */
@@ -29,7 +29,7 @@ interface ListedToolset {
   readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly selected: boolean }>
 }
 
-/** The first sentence; what a list follows ends like one. */
+/** Returns the first sentence. A colon that introduces a list also ends it. */
 export const summariseDescription = (description: string): string => {
   const flat = description.replaceAll(/\s+/g, " ").trim()
   return (/^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat).replace(/:$/, ".")

@@ -1,6 +1,4 @@
-/**
- * `hermes trace`: what happened in a run, from a file of events, a trajectory, or a stored session.
- */
+/** `hermes trace`: shows the events of a run from an event file, a trajectory, or a stored session. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -53,11 +51,11 @@ const source = Argument.String("trace").pipe(
 )
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** A trace and what to call it. */
+/** A trace and its display name. */
 interface NamedTrace {
   readonly name: string
   readonly trace: Trace.Trace
-  /** The session in which a stored one goes on. */
+  /** The session that continues a stored session. */
   readonly next?: string | undefined
 }
 
@@ -91,7 +89,7 @@ const readSessionTrajectory = (reference: string, pictures: Pictures | undefined
     forReading
   )
 
-/** The text of a file; undefined when there is none of that name. */
+/** Reads the text of a file, or `undefined` if it does not exist. */
 const readTextFile = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
@@ -130,7 +128,7 @@ const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
   return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
 })
 
-/** Trajectories of the sessions in which a stored one goes on, in order. */
+/** Trajectories of the sessions that continue a stored session, in order. */
 const loadContinuations = Effect.fnUntraced(function* (first: string | undefined, pictures: Pictures) {
   const found: Array<Atif.Trajectory> = []
   for (let id = first; id !== undefined;) {
@@ -179,7 +177,7 @@ export const open = Effect.fn("TraceCommand.open")(function* (
   programs: ReadonlyArray<string> = browsers
 ) {
   for (const program of programs) {
-    // A program that is not there is no failure of the command: the next one is tried.
+    // A missing program is not a failure of the command: the next one is tried.
     if (yield* Effect.orElseSucceed(openWithProgram(program, path), () => false)) return true
   }
   return false
@@ -227,7 +225,7 @@ const convert = Command.make(
   },
   Effect.fn("hermes trace convert")(function* ({ agentName, output, session, source }) {
     const pictures = AtifWriter.makePictureCollector()
-    // Pictures stand beside a document: one on stdout has no place for them.
+    // Pictures are stored in files next to the document, so a document on stdout cannot include them.
     const { next, trace } = yield* loadTrace(source, output === undefined ? undefined : pictures.place)
     const { faults, trajectories } = Trace.toTrajectories(trace, { agentName })
     yield* printWarnings(faults.map(({ message }) => `${source}: ${message}`))

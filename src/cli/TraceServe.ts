@@ -1,8 +1,8 @@
 /**
  * Action of `hermes trace serve`: the studio over the sessions of the home directory, on this machine, until Ctrl+C.
  *
- * A replay runs in this process, in a runtime of its own made of the settings, as `hermes chat` has it; approvals are
- * those of a program that nobody sits in front of.
+ * A replay runs in this process, in a separate runtime made from the settings as in `hermes chat`. Its approvals follow
+ * the rules for unattended programs.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -126,7 +126,7 @@ export const serve = Effect.fn("hermes trace serve")(
     const ended = yield* EndSignal
     const replay = write ? yield* replays : undefined
     yield* Effect.gen(function* () {
-      // A database that cannot be read is told before a browser is opened.
+      // An unreadable database is reported before a browser is opened.
       if (yield* exists) yield* SessionActivity.use(({ sequence }) => sequence)
       const { url } = yield* Effect.mapError(
         StudioServer.serve({ home: home.root, models: listModels(settings), version, port, exists, replay }),

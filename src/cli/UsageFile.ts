@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The counts at the top are those of the run's own steps; `auxiliary` has those of its side tasks, by name, and of its
- * sub-agents, by id; `total_including_auxiliary` is the sum of all. What reviews and sub-agents spend after the answer
- * is added before the program ends. A file that cannot be written changes nothing about the run.
+ * The top-level counts cover the run's own steps; `auxiliary` contains the counts of its side tasks, by name, and of
+ * its sub-agents, by id; `total_including_auxiliary` is the sum of all. Usage by reviews and sub-agents after the
+ * answer is added before the program ends. A file that cannot be written does not affect the run.
  *
  * **Gotchas**
  *

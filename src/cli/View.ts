@@ -34,11 +34,11 @@ interface ViewOptions {
 export interface RunSummary {
   readonly exitCode: number
   readonly sessionId: string
-  /** The final text; what there is of it when the run was cut. */
+  /** The final text, or the partial text if the run was interrupted. */
   readonly text: string
   readonly usage: Usage
   readonly cost: Spent
-  /** The route that answered last, or that was to; absent where nothing was asked. */
+  /** The route that answered last, or was selected to answer; absent if no request was made. */
   readonly route?: { readonly provider: string; readonly model: string } | undefined
   /** Reason why it is not a completed run. */
   readonly error: string | undefined
@@ -59,7 +59,7 @@ export interface View {
 }
 
 /**
- * Shows the answer on stdout as it is written, and what the agent does meanwhile on stderr.
+ * Shows the answer on stdout as it is written, and the activity of the agent on stderr.
  *
  * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks,
  * and a line tells what the run is at.

@@ -6,20 +6,20 @@
  * | key | is |
  * | --- | --- |
  * | `type` | `agent` |
- * | `name`, `description` | its name (needed), and a line about it |
+ * | `name`, `description` | its name (required), and a one-line description |
  * | `system_prompt`, `system_prompt_suffix` | its identity in the system prompt: a text or a list of texts; an addition |
  * | `system_prompt_type` | `string` (default), or `file`: `system_prompt` is the path of the text |
- * | `llm_config` | see {@link llmKeys}; a part that is absent comes from the user's settings, as far as the route stays one value |
- * | `tools` | names of toolsets and tools; those of the user's settings when absent |
- * | `sub_agents` | `{ name, config_path }`: agent files that it may give work to |
- * | `middlewares` | `{ import, params }`, or the import alone; after those of `config.yaml` |
- * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: servers beside those of `config.yaml`, for all agents of the run; `sandbox` is `workspace-write` when absent |
+ * | `llm_config` | see {@link llmKeys}; an absent part comes from the user's settings, if the route remains consistent |
+ * | `tools` | names of toolsets and tools; the user's settings apply when absent |
+ * | `sub_agents` | `{ name, config_path }`: agent files that it may delegate to |
+ * | `middlewares` | `{ import, params }`, or the import alone; they follow the middlewares of `config.yaml` |
+ * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: additional servers to `config.yaml`, for all agents of the run; `sandbox` is `workspace-write` when absent |
  * | `variables` | values for `${variables.…}` |
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
  *
- * A file counts only when its folder is trusted (`FolderTrust`); until then nothing of it is read. Paths are relative
- * to the file. Everything that is wrong in a file is told at once, a line each with file, line and place.
+ * A file counts only when its folder is trusted (`FolderTrust`); until then it is not read. Paths are relative to the
+ * file. All mistakes in a file are reported at once, each with file, line and place.
  *
  * **Example** (The agent of a file, with the trust of the user's home directory)
  *
@@ -79,7 +79,7 @@ export interface SubAgent {
 
 interface Kind {
   readonly expected: string
-  /** The value as the settings take it; undefined where it does not fit. */
+  /** The value in the form of the settings; `undefined` if it does not fit. */
   readonly read: (value: unknown) => unknown
 }
 
@@ -154,7 +154,7 @@ const keys: Readonly<Record<string, Key>> = {
 /** Keys with a reader of their own. */
 const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
 
-/** Ways to reach an MCP server, and the key that says where it is. */
+/** Transports of an MCP server, each with the key that names its place. */
 const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
 
 /** Keys of a server that `config.yaml` has under the same names. */
@@ -271,7 +271,7 @@ const describeValue = (value: unknown): string =>
           ? "another text"
           : String(value)
 
-/** Reads parsed values; what is wrong is collected. */
+/** Reads parsed values and collects mistakes. */
 const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
   const wrong: Array<FileMistake> = []
   const settings: Array<Flag> = []
@@ -498,7 +498,7 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
     }
   })
 
-/** Reads the agent file at an absolute path, and those of its sub-agents. */
+/** Reads the agent file at an absolute path and the files of its sub-agents. */
 export const load = (path: string): Effect.Effect<AgentFile, ConfigError, LoadServices> => readAgentFile(path, 0)
 
 /** Services for {@link load} with a home directory that is given, which keeps the trusted folders and an `.env`. */

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A value that cannot be used is an error, one line each: its place, what was expected, what was found. An unknown key,
- * one that has no effect yet and a number out of bounds are warnings. The YAML reader is loaded only when there is a
+ * A value that cannot be used is an error of one line: its place, the expected and the actual value. An unknown key, a
+ * key without effect and a number out of bounds are warnings. The YAML reader is loaded only when there is a
  * `config.yaml`.
  *
- * {@link checkSettings} reads all settings, {@link judgeChange} one place that is about to be changed. Keys without a
- * value (`base_url:`) count as absent. A key that is accepted although nothing reads it yet is marked where it is
- * defined, by `Fields.markUnsupported`; a value that describes what happens anyway draws no line, and where safety
- * depends on such a key no run starts.
+ * {@link checkSettings} reads all settings, {@link judgeChange} a single place before it is changed. Keys without a
+ * value (`base_url:`) count as absent. `Fields.markUnsupported` marks an accepted key that is not implemented yet, in
+ * its definition. A value that describes the actual behavior does not cause a warning; if safety depends on such a key,
+ * no run starts.
  *
  * **Gotchas**
  *
@@ -58,7 +58,10 @@ const withoutEffect = (remedy = "remove it"): RemarkBody => ({
   stops: false
 })
 
-/** The remark about the value under a name of `parent`; undefined where it has an effect, or may have in its parts. */
+/**
+ * Returns the remark about the value under a name of `parent`; `undefined` if the value, or a part of it, may have an
+ * effect.
+ */
 const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
   if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
   const shape = Tree.findShape(parent, [name])
@@ -71,7 +74,7 @@ const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): 
     : withoutEffect(mark.remedy)
 }
 
-/** The remarks about the parts of settings, or of a value at a path: as they stand in the file, or decoded. */
+/** Returns the remarks about the parts of settings or of a value at a path, in their raw or decoded form. */
 const listRemarks = (
   value: unknown,
   shape: Tree.Shape | undefined = Tree.getRootShape(),
@@ -255,7 +258,7 @@ const explainIssue = (
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
-/** Reads raw settings by the Schema: the settings where it takes them, else a line for each place that it refuses. */
+/** Decodes raw settings with the Schema. Returns the settings, or a line for each rejected place. */
 const checkSettings = (raw: unknown) => {
   const { remarks, tree } = prepareTree(gatherProviderKeys(raw))
   const decoded = decode(tree, { errors: "all" })
@@ -298,7 +301,7 @@ export const judgeChange = (
     : Effect.fail(new ConfigError({ path: Tree.formatPath(path), message: own.map(renderYamlLine).join("\n") }))
 }
 
-/** A flag of the command line that stands for a key. */
+/** A command-line flag that sets a key. */
 export interface Flag {
   /** As the user wrote it: `--max-turns`. */
   readonly name: string
@@ -342,7 +345,7 @@ export interface LoadedSettings {
 
 /** Sources of the settings. */
 export interface SettingsInput {
-  /** The value of `config.yaml`, or undefined when there is none. */
+  /** The value of `config.yaml`; `undefined` without the file. */
   readonly file: unknown
   readonly environment: Environment["Service"]
   readonly flags: ReadonlyArray<Flag>

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * References are replaced in parsed values, so that a value cannot change the structure of the file and a comment is no
- * error. A text that is one reference to `variables` takes the type of what stands there (a number, a list); everything
- * else becomes text. `$${` is a literal `${`, and other `${…}` are left as they are. Without `variables` in the file,
- * references to them are left too.
+ * References are replaced in parsed values, so that a value cannot change the structure of the file and a reference in
+ * a comment is not an error. A text that consists of one reference to `variables` takes the type of the referenced
+ * value (a number, a list); everything else becomes text. `$${` is a literal `${`, and other `${…}` remain unchanged.
+ * Without `variables` in the file, references to them remain unchanged too.
  *
  * Source: `nexau.md` §6.2.
  */
@@ -38,7 +38,7 @@ export const makeError = (file: ConfigFile, path: Path, message: string): Effect
     return new ConfigError({ path: Tree.formatPath(path), message: `${file.name}: ${line}${place}${message}` })
   })
 
-/** Values that references stand for. */
+/** Sources of the values of references. */
 export interface ReferenceSources {
   /** Value of a variable of the environment; absent: references to the environment are left as they are. */
   readonly variable?: ((name: string) => string | undefined) | undefined
@@ -48,7 +48,7 @@ export interface ReferenceSources {
   readonly variables?: unknown
 }
 
-/** A reference that stands for nothing. */
+/** A reference without a value. */
 export interface MissingReference {
   readonly path: Path
   /** The mistake and its remedy. */

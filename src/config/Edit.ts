@@ -1,5 +1,5 @@
 /**
- * Reads and changes single settings for `hermes config get | set | unset` and for the commands that keep lists in the
+ * Reads and changes single settings for `hermes config get | set | unset` and for the commands that store lists in the
  * file.
  *
  * **Details**
@@ -9,8 +9,8 @@
  * file is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is
  * kept.
  *
- * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the
- * file refers to it as `${NAME}`.
+ * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is stored in `.env`; if it is nested below another key,
+ * the file refers to it as `${NAME}`.
  *
  * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. Where a key of the
  * file is spelled with dots (model ids are), the longest one that is there is meant: with a model `qwen3.6:35b`,
@@ -58,7 +58,7 @@ const splitChangedKey = (key: string): Effect.Effect<ReadonlyArray<string>, Conf
       : Effect.fail(makeKeyError(key, `${reserved} cannot be the name of a setting: use another name`))
   })
 
-/** Number of the names that make the longest key of a mapping; 0 when it has none of them. */
+/** Returns the number of leading names that form the longest key of a mapping; 0 if no key matches. */
 const countLongestKey = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
   for (let count = names.length; count > 0; count--) {
     if (Object.hasOwn(tree, names.slice(0, count).join("."))) return count
@@ -66,7 +66,7 @@ const countLongestKey = (tree: Tree.Mapping, names: ReadonlyArray<string>): numb
   return 0
 }
 
-/** The place in a file that a key means, or would make. Fails where it could be confused with another. */
+/** Returns the place of a key in a file, existing or new. Fails if it could be confused with another. */
 export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.flatMap(splitKey(key), (all) => {
     const path: Array<string> = []
@@ -123,7 +123,7 @@ export const findSecretVariable = (names: ReadonlyArray<string>): string | undef
 /** One change that was made. */
 export interface Change {
   readonly file: "config.yaml" | ".env"
-  /** The key as it stands there. */
+  /** The key as written there. */
   readonly key: string
   /** The key had a value there before. */
   readonly wasSet: boolean
@@ -149,7 +149,7 @@ const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml):
 interface Assignment {
   readonly path: ReadonlyArray<string>
   readonly value: unknown
-  /** The key as errors name it; that of the path when absent. */
+  /** The key as errors name it; the key of the path when absent. */
   readonly key?: string
 }
 
@@ -224,7 +224,7 @@ const changeEnv = Effect.fnUntraced(function* (
   )
 })
 
-/** Sets a key to what a user typed. */
+/** Sets a key to the text that a user typed. */
 export const set = Effect.fn("Edit.set")(function* (
   key: string,
   text: string
@@ -306,7 +306,7 @@ const encodeSettings = (settings: Values): Tree.Mapping => {
 /** The settings in effect, by the keys of the file, secrets masked. */
 interface MaskedSettings {
   readonly values: Tree.Mapping
-  /** Keys that are left out or changed from what the user wrote: a line each. */
+  /** Keys that are omitted or differ from the user's input, one line each. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -325,7 +325,7 @@ export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
     (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined
   )
 
-/** The key that an unknown one most likely stands for. */
+/** Returns the known key that is closest to an unknown one. */
 export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
   Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
 

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The directory is `HERMES_HOME`, else `~/.hermes`. Nothing is created by looking: {@link HomePaths.ensure} makes it,
- * for its owner only, when something is about to be written. Its files are replaced whole, by one writer at a time over
- * all processes. Variables of the process come before those of `.env`.
+ * The directory is `HERMES_HOME`, else `~/.hermes`. Reading does not create it: {@link HomePaths.ensure} creates it
+ * before the first write, accessible only to its owner. Files are replaced as a whole, by one writer at a time across
+ * all processes. Variables of the process override variables of `.env`.
  *
  * **Gotchas**
  *
@@ -42,7 +42,7 @@ export interface HomePaths {
   readonly memories: string
   /** `skills/` */
   readonly skills: string
-  /** `scripts/`, those of scheduled jobs. */
+  /** `scripts/`, for scheduled jobs. */
   readonly scripts: string
   /** `cron/` */
   readonly cron: string
@@ -198,8 +198,8 @@ export interface Service {
 }
 
 /**
- * Looks up the keys of a service whose address the user may name: in the one source that names the address, so that no
- * other source's key follows it; in both where none does.
+ * Looks up the keys of a service with a configurable address. If one source sets the address, only that source is
+ * searched, so that it never receives another source's key; otherwise both are.
  */
 export const makeAddressGetter = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
   const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))

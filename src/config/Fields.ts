@@ -30,7 +30,7 @@ export interface FieldRules {
   readonly unsupportedNames?: ReadonlyArray<string>
 }
 
-/** A key that is accepted although nothing reads it yet, and what its user is told. */
+/** An accepted key that is not implemented yet, with the message to its user. */
 export interface Unsupported {
   /**
    * Values, in the words of the file, that describe what happens anyway: they draw no warning. `"any"` for a key that
@@ -61,7 +61,7 @@ export const markUnsupported = <S extends Schema.Top>(
 /** `maxTurns` as `max_turns`. */
 export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The keys of fields as they stand in the file. */
+/** Returns the keys of fields as written in the file. */
 export const toFileKeys = <const F extends Schema.Struct.Fields>(fields: F) => {
   const keys = Object.fromEntries(Object.keys(fields).map((name) => [name, toSnakeCase(name)]))
   // Every field has an entry: the record is made from them.
@@ -82,7 +82,7 @@ export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
-/** An entry as a mapping: a text stands for its key `name` alone, as `logging` for `{ import: logging }`. */
+/** Returns an entry as a mapping: a text sets only the key `name`, as `logging` for `{ import: logging }`. */
 export const toFullEntry = (entry: unknown, name: string): unknown =>
   typeof entry === "string" ? { [name]: entry } : entry
 

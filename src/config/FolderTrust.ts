@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Trust is kept in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the real
- * path of a folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in this
- * list and
+ * Trust is stored in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the
+ * real path of a folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in
+ * this list and
  *
  * - the owner of that folder is still the one that was recorded,
  * - every folder between the two has this owner too,
@@ -94,7 +94,10 @@ export interface Service {
    * hold it.
    */
   readonly mayStartIn: (folder: string) => Effect.Effect<boolean>
-  /** Trusts a folder from here on, with what lies in it. Fails for what is no folder, or holds other folders' files. */
+  /**
+   * Trusts a folder and its contents from now on. Fails if the path is not a folder, or if it contains other folders'
+   * files.
+   */
   readonly trust: (folder: string) => Effect.Effect<TrustedFolder, ConfigError>
   /** Forgets a folder of the list; false when it was not there. A folder that is gone is forgotten by its path. */
   readonly forget: (folder: string) => Effect.Effect<boolean, ConfigError>
@@ -115,7 +118,7 @@ export interface Service {
 export const renderRemedy = (project: string): string =>
   `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
 
-/** The refusal of a file of a folder that nobody trusted: one line with the command. */
+/** Creates the error for a file of an untrusted folder: one line with the command. */
 export const makeUntrustedError = (file: string, project: string): ConfigError =>
   new ConfigError({
     path: file,
@@ -189,7 +192,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const ownRoot = Effect.orElseSucceed(resolveRealPath(home.root), () => home.root)
 
-  /** The user's directory and what holds it: they hold other folders' files. */
+  /** The user's directory. It and its parents contain other folders' files. */
   const outermost = Effect.suspend(() => {
     const user = variables["HOME"] || variables["USERPROFILE"]
     return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)

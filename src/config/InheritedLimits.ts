@@ -1,17 +1,17 @@
 /**
  * Limits that a `hermes` inherits from the run that started it, as one variable of its environment. A started program
- * may tighten them; nothing it is told loosens them.
+ * may tighten them but cannot loosen them.
  *
  * **Details**
  *
- * Every command and script that a tool starts gets {@link variable}. Settings are tightened after flags, environment
- * and files were read, so that no source of settings counts more: `--yolo` and `approvals.mode: off` do not hold where
- * the starting run asks, a call that needs an approval is denied where no one could be asked, globs that deny are
- * joined, entries that allow must be on both lists, secrets stay masked, and writes stay in the roots of the starting
- * run.
+ * Every command and script that a tool starts receives {@link variable}. Settings are tightened after flags,
+ * environment and files were read, so that no source of settings takes precedence. `--yolo` and `approvals.mode: off`
+ * have no effect if the starting run asks, a call that needs an approval is denied if the run cannot ask a user, deny
+ * globs are joined, allow entries have to be on both lists, secrets remain masked, and writes remain in the roots of
+ * the starting run.
  *
- * A value that cannot be read counts as the strictest limits. Taking the variable out of the environment of a command
- * is a change of the agent's own rules, which the judge of commands asks about; a sandbox is what prevents it.
+ * A value that cannot be read counts as the strictest limits. Removing the variable from the environment of a command
+ * changes the agent's own rules, so the command check asks about it; only a sandbox prevents it.
  */
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
@@ -23,14 +23,14 @@ import type { Values } from "./Settings.ts"
 /** Name of the variable. */
 export const variable = "HERMES_LIMITS"
 
-/** Starts of `hermes` inside of one another, beyond which no run starts; that of children of a run. */
+/** Maximum depth of nested `hermes` processes, the same as for children of a run. */
 const maxDepth = 2
 
 const LimitsSchema = Schema.Struct({
   /** Runs of other processes above: 1 for a program that the user's own started. */
   depth: Schema.Natural,
   mode: Schema.Literals(["manual", "smart", "off"]),
-  /** Outcome of a call that needs an approval where no one can be asked. */
+  /** Outcome of a call that needs an approval if no user can be asked. */
   unattended: Schema.Literals(["deny", "approve"]),
   /** Globs of commands that never run. */
   deny: Schema.Array(Schema.String),
@@ -44,7 +44,7 @@ const LimitsSchema = Schema.Struct({
   }),
   /** Directories that writes stay in without a question; absolute. */
   roots: Schema.Array(Schema.String),
-  /** Directories that writes stay in at all, where there are any; absolute. */
+  /** Absolute directories that writes are limited to; empty for no limit. */
   safeRoots: Schema.Array(Schema.String),
   redactSecrets: Schema.Boolean,
   unknownHosts: Schema.Literals(["allow", "ask"]),
@@ -170,7 +170,7 @@ export const fromSettings = (
   acceptHooks: hooksAutoAccept
 })
 
-/** Error of a run that would start too deep; undefined where it may start. */
+/** Returns the error of a run that is nested too deeply; `undefined` if it may start. */
 export const findRefusal = (limits: Limits | undefined): ConfigError | undefined =>
   limits === undefined || limits.depth <= maxDepth
     ? undefined
@@ -179,5 +179,5 @@ export const findRefusal = (limits: Limits | undefined): ConfigError | undefined
         message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
       })
 
-/** Limits of the programs that this runtime starts; the strictest where none are given. */
+/** Limits of the programs that this runtime starts; the strictest by default. */
 export const Current = Context.Reference<Limits>("hermes-effect/config/Inherited", { defaultValue: () => strictest })

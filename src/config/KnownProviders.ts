@@ -12,7 +12,7 @@ import { parseAddress, isUnder } from "../domain/EndpointAddress.ts"
  */
 export type Authentication = "key" | "optional" | "aws" | "none"
 
-/** One provider; what is absent has the default that `ProviderDirectory` gives it. */
+/** One provider; `ProviderDirectory` has the defaults of absent fields. */
 export interface Row {
   readonly displayName: string
   readonly baseUrl?: string

@@ -1,18 +1,18 @@
 /**
- * Modes of permission: how much of what a call may change runs without a question.
+ * Permission modes: the changes that a call may make without asking.
  *
  * **Details**
  *
- * | mode | what runs |
+ * | mode | runs without a question |
  * | --- | --- |
- * | `plan` | what is annotated or known as reading; the rest is refused, and the model is told to present its plan. A new host is asked about, as in each mode but `yolo` |
- * | `ask` | also edits of files inside of the working tree; commands that are not known to only read, and files that something runs later, are asked about |
- * | `edits` | also edits of files of the working tree that something runs later, but for those of git and of the agent itself |
- * | `auto` | as `ask`, and a model rules on what is asked about (`approvals.mode: smart`) |
- * | `yolo` | everything but what never runs, the deny globs and `permissions.deny` (`approvals.mode: off`) |
+ * | `plan` | calls that are annotated or known as read-only; others are refused, and the model has to present its plan. New hosts are asked about, except in `yolo` |
+ * | `ask` | also edits of files in the working tree, except files that other programs run later; these, and commands not known as read-only, are asked about |
+ * | `edits` | also edits of files in the working tree that other programs run later, except files of git and of the agent itself |
+ * | `auto` | as `ask`, but a model decides the questions (`approvals.mode: smart`) |
+ * | `yolo` | everything except calls that never run, the deny globs and `permissions.deny` (`approvals.mode: off`) |
  *
  * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo`
- * (off). The mode of a run holds for everything that it starts: a child agent has that of its parent.
+ * (off). The mode of a run applies to everything that it starts: a child agent has the mode of its parent.
  *
  * **Example** (The mode of a run)
  *
@@ -49,7 +49,7 @@ const names = { manual: "ask", smart: "auto", off: "yolo" } as const
 /** Values of `approvals.mode`. */
 export type ApprovalsMode = keyof typeof names
 
-/** The mode that a value of `approvals.mode` stands for. */
+/** Returns the mode for a value of `approvals.mode`. */
 export const fromApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
 
 /** The value of `approvals.mode` that is nearest to a mode, and not looser. */
@@ -69,7 +69,7 @@ export const fromSettings = ({
   readonly mode: ApprovalsMode
 }): PermissionMode => defaultMode ?? fromApprovals(mode)
 
-/** The mode of a run and of what it starts; that of the settings where nobody chose one. */
+/** The mode of a run and its children; the mode of the settings by default. */
 export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", {
   defaultValue: () => undefined
 })

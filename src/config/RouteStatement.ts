@@ -11,12 +11,12 @@
  * | a provider or an address, where the weaker one names none | keys: no source says for which provider they are |
  * | the same, or neither | nothing |
  *
- * A provider without an address stands for its own address; `custom` has none. An address without
- * a provider belongs to the provider whose host it is, else to `custom`. `auto` is a provider of its own: the search
- * for one must not end with another one's key.
+ * A provider without an address uses its own default address; `custom` has no default. An address without a provider
+ * belongs to the provider of its host, else to `custom`. `auto` is a separate provider: the search for a provider must
+ * not use the key of another one.
  *
- * Settings use it for the sections that describe a route, source by source; routing for what inherits from the main
- * model (children, side tasks, jobs).
+ * Settings use it for the sections that describe a route, source by source. Routing uses it for routes that inherit
+ * from the main model (children, side tasks, jobs).
  *
  * Source: `ARCHITECTURE.md` §4 and §7 ("a key and its address").
  */
@@ -64,7 +64,7 @@ const readStated = (text: string | undefined): string | undefined => {
 
 const isAuto = (provider: string | undefined): boolean => provider === undefined || provider.toLowerCase() === "auto"
 
-/** Providers that have no address before the user names one; that of a named endpoint stands with it. */
+/** Providers whose address the user has to set. A named endpoint has its address with it. */
 const needAddress = new Set(["custom", "azure"])
 
 const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {
@@ -74,7 +74,7 @@ const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {
   return address === undefined ? undefined : KnownProviders.findOwner(address)
 }
 
-/** The address that a statement means: its own, or that of its provider. */
+/** Returns the address of a statement: its own, or its provider's. */
 const findAddress = (statement: Statement): string | undefined => {
   const address = readStated(statement.baseUrl) ?? KnownProviders.findOwnAddress(findProvider(statement) ?? "")
   return address === undefined ? undefined : normalizeAddress(address)

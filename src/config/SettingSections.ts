@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * First models: which one, by which provider, at which address, and what happens when it does not answer. Then the
- * agent: how long it runs, what it delegates, remembers and compacts. Then tools: the terminal, bounds of results, MCP
- * servers, jobs. Then safety: approvals, addresses, redaction, the content scanner.
+ * First models: model, provider, address, and the behavior on failure. Then the agent: its limits, delegation, memory
+ * and compaction. Then tools: the terminal, limits of results, MCP servers, jobs. Then safety: approvals, addresses,
+ * redaction, the content scanner.
  *
  * Source: `hermes-llm.md` §19 and §21, `hermes-product.md` §1.10, §2.3, §2.4, §3.1 and §6, `ARCHITECTURE.md` §7.
  */
@@ -31,7 +31,7 @@ export const model = F.optionalSection({
   streaming: F.withDefault(F.flag, true)
 })
 
-/** `providers.<id>`: deadlines in seconds; those of a model win over those of its provider. */
+/** `providers.<id>`: deadlines in seconds. A model's deadlines override its provider's. */
 export const provider = F.section({
   requestTimeoutSeconds: F.optional(F.seconds),
   staleTimeoutSeconds: F.optional(F.seconds),
@@ -71,7 +71,7 @@ export const providerKeys = F.section({ apiKeys: F.withDefault(F.secrets, []) })
 /** `credential_pool_strategies.<provider>`. */
 export const poolStrategy = F.choice(["fill_first", "round_robin", "random", "least_used"])
 
-/** `provider_routing`: what OpenRouter is told about the providers behind it. */
+/** `provider_routing`: preferences for the providers behind OpenRouter. */
 export const providerRouting = F.optionalSection({
   only: F.withDefault(F.texts, []),
   ignore: F.withDefault(F.texts, []),
@@ -110,9 +110,8 @@ export const bedrock = F.optionalSection({
 })
 
 /**
- * `network`: deadlines of model calls in seconds. The contract knows them as environment variables
- * (`HERMES_API_TIMEOUT`, `HERMES_STREAM_READ_TIMEOUT`, …); what is absent here depends on the route (`hermes-llm.md`
- * §2.5).
+ * `network`: deadlines of model calls in seconds. The contract defines them as environment variables
+ * (`HERMES_API_TIMEOUT`, `HERMES_STREAM_READ_TIMEOUT`, …); defaults depend on the route (`hermes-llm.md` §2.5).
  */
 export const network = F.optionalSection({
   requestTimeoutSeconds: F.optional(F.seconds),
@@ -148,7 +147,7 @@ export const agent = F.optionalSection({
 })
 
 /**
- * `delegation`: what a child agent may do, and its route: laid over the parent's as one source over another
+ * `delegation`: limits of a child agent, and its route, which overrides the parent's as one source overrides another
  * (`RouteStatement`).
  *
  * **Details**
@@ -190,7 +189,7 @@ export const toolLoopGuardrails = F.optionalSection({
   hardStopAfter: limitSection(5, 8, 5)
 })
 
-/** `compression`: when the conversation is compacted, and what of it stays. */
+/** `compression`: when the conversation is compacted, and which parts remain. */
 export const compression = F.optionalSection({
   enabled: F.withDefault(F.wordyFlag, true),
   /** Share of the context window that triggers it. */
@@ -252,7 +251,7 @@ export const terminal = F.optionalSection({
   lifetimeSeconds: F.withDefault(F.seconds, 300),
   /** Working directory of the backend `ssh`; the user's home directory there without it. */
   cwd: F.optional(F.text),
-  /** Variables of a credential family that commands get; those of providers, messengers and forges never. */
+  /** Credential-like variables that commands receive, but never variables of providers, messengers and forges. */
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
@@ -269,7 +268,7 @@ export const terminal = F.optionalSection({
     /** Files in `/tmp` and `/var/tmp` of a sandbox, of all commands of a conversation together. */
     temporaryMb: F.optional(F.positive)
   }),
-  /** Program of the engine of containers: that of Docker, else of Podman, without it. */
+  /** Program of the container engine. Default: Docker, else Podman. */
   dockerBinary: F.optional(F.text),
   dockerImage: F.withDefault(F.text, "nikolaik/python-nodejs:python3.11-nodejs20"),
   /** `false`: commands work on a copy of the working tree. */
@@ -300,7 +299,7 @@ export const terminal = F.optionalSection({
   sshKey: F.optional(F.text),
   /** Bounds of the sandbox. Its policy, its network and `hide_env_files` hold for containers too. */
   sandbox: F.optionalSection({
-    /** No run starts where no sandbox can be built. */
+    /** No run starts if the sandbox cannot be set up. */
     required: F.withDefault(F.flag, false),
     /**
      * `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is
@@ -322,7 +321,7 @@ export const terminal = F.optionalSection({
   })
 })
 
-/** `tool_output`: bounds of what a tool prints. */
+/** `tool_output`: limits of the output of tools. */
 export const toolOutput = F.optionalSection({
   maxBytes: F.withDefault(F.positive, 50_000),
   maxLines: F.withDefault(F.positive, 2000),
@@ -337,8 +336,8 @@ export const codeExecution = F.optionalSection({
 })
 
 /**
- * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` is none. What is absent of
- * `network` and `hosts` comes from `terminal.sandbox`.
+ * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` disables it. `terminal.sandbox` has
+ * the defaults of `network` and `hosts`.
  */
 export const programSandbox = Schema.Union([
   F.choice(["full", "workspace-write", "read-only"]),
@@ -384,7 +383,7 @@ export const mcpServer = F.openSection({
       F.openSection({ tools: F.withDefault(F.texts, []), annotations: F.withDefault(F.flag, false) })
     ]).annotate({ expected: "full, annotations, untrusted, or tools: a list of tool names" })
   ),
-  /** Marks a server that wants a login (`hermes mcp login`), and what is known for it. */
+  /** Marks a server that requires a login (`hermes mcp login`), with its known data. */
   oauth: F.optional(
     Schema.Union([
       F.flag,
@@ -441,7 +440,7 @@ export const cluster = F.optionalSection({
   /** Tokens, and US dollars, of all runs of all runners; without a limit when absent. */
   budgetTokens: F.optional(F.positive),
   budgetDollars: F.optional(F.number({ least: 0 })),
-  /** Days that a run is kept after its end, with what its workflow left; sessions stay. */
+  /** Days after its end that a run and the data of its workflow are stored; sessions remain. */
   retentionDays: F.withDefault(F.positive, 30),
   /** Keeps scheduled jobs in the database, and has the runners run each once. */
   runsCron: F.withDefault(F.flag, false)
@@ -486,12 +485,9 @@ export const approvals = F.optionalSection({
   gatewayTimeout: F.withDefault(F.seconds, 300),
   cronMode: F.withDefault(unattended, "deny"),
   singleQueryMode: F.withDefault(unattended, "deny"),
-  /** Answer where no one started the run at a terminal: the MCP server. */
+  /** Answer if the run was not started at a terminal: the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
-  /**
-   * Commands that are not known to only read, where no sandbox stands around them; `allow` is for machines that are
-   * thrown away.
-   */
+  /** Commands that are not known to be read-only, outside of a sandbox; `allow` is for disposable machines. */
   unknownCommands: F.withDefault(F.choice(["ask", "allow"]), "ask"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),

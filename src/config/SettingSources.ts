@@ -34,12 +34,12 @@ import * as RouteStatement from "./RouteStatement.ts"
 /** A source of settings, weakest first. */
 export type Level = "file" | "env-file" | "environment" | "flags"
 
-/** The file, or what a variable or flag is called, after where it stands (`.env: `). */
+/** The file, or the name of a variable or flag after its place (`.env: `). */
 type Origin =
   | { readonly _tag: "File" }
   | { readonly _tag: "Named"; readonly level: Exclude<Level, "file">; readonly name: string; readonly path: Tree.Path }
 
-/** A value and where it goes. */
+/** A value and its destination. */
 export interface Assignment {
   readonly path: ReadonlyArray<string>
   readonly value: unknown

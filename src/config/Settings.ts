@@ -4,12 +4,12 @@
  * **Details**
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
- * where the name says nothing else. A key without a default is absent unless it was set. Secrets are `Redacted`. The
- * sections are described where they are defined: in `SettingSections`, and here those of the program around the agent:
- * plugins and hooks, what is shown, what is kept.
+ * unless the name has another unit. A key without a default is absent unless it was set. Secrets are `Redacted`. The
+ * sections are described in their definitions: in `SettingSections`, and here for the program around the agent: plugins
+ * and hooks, display, storage.
  *
- * Defaults are those of the period that the documents describe, where the specifications give values of several,
- * unless `ARCHITECTURE.md` §7 decides.
+ * If the specifications have values of several periods, the defaults are from the period of the documents, unless
+ * `ARCHITECTURE.md` §7 decides.
  *
  * **Gotchas**
  *
@@ -23,7 +23,9 @@ import * as F from "./Fields.ts"
 import type { RouteSources } from "./SettingSources.ts"
 import * as Sections from "./SettingSections.ts"
 
-/** `plugins`: `disabled` wins over `enabled`. `entries.<plugin>` is the plugin's own, as it stands in the file. */
+/**
+ * `plugins`: `disabled` overrides `enabled`. `entries.<plugin>` has the plugin's own settings, unchanged from the file.
+ */
 const plugins = F.optionalSection({
   enabled: F.withDefault(F.texts, []),
   disabled: F.withDefault(F.texts, []),
@@ -105,7 +107,7 @@ const display = F.optionalSection({
    */
   notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
-  /** The window's title names the folder and what the session is at. */
+  /** Shows the folder and the current state of the session in the window's title. */
   terminalTitle: F.withDefault(F.flag, true),
   /** Keys of the prompt of a conversation. */
   editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),

@@ -24,7 +24,9 @@ export interface Yaml {
   readonly parse: (text: string) => Result.Result<unknown, string>
   /** Reads the text of a file; the error names the file too. */
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
-  /** The line of a place, counted from 1; that of the nearest place above it where the text has none such. */
+  /**
+   * Returns the line of a place, counted from 1; the line of its nearest parent if the text does not contain the place.
+   */
   readonly lineOf: (text: string, path: ReadonlyArray<string | number>) => number
   /** Writes a value without a line break at the end. */
   readonly render: (value: unknown) => string

@@ -33,7 +33,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/
   message: Schema.String
 }) {}
 
-/** The session store could not read or write. `message` says what and what to do. */
+/** The session store could not read or write. `message` describes the failure and its remedy. */
 export class SessionStoreError extends Schema.TaggedError<SessionStoreError>("hermes-effect/SessionStoreError")(
   "SessionStoreError",
   { operation: Schema.String, message: Schema.String, cause: Schema.optional(Schema.Defect()) }
@@ -45,7 +45,7 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
   {
     sessionId: Schema.String,
     candidates: Schema.Array(Schema.String),
-    /** The id or title that it most likely stands for. */
+    /** The most likely intended id or title. */
     meant: Schema.optional(Schema.String),
     /** The folder of which the latest session was wanted. */
     folder: Schema.optional(Schema.String)
@@ -79,7 +79,7 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effec
   message: Schema.String
 }) {}
 
-/** The conversation is larger than what the model holds, and everything that makes it smaller was done. */
+/** The conversation exceeds the model's window, and every way to compact it was tried. */
 export class CompressionExhausted extends Schema.TaggedError<CompressionExhausted>(
   "hermes-effect/CompressionExhausted"
 )("CompressionExhausted", {

@@ -1,17 +1,17 @@
 /**
- * A model's answer on its way to the user and into the conversation: within bounds, well-formed, without the fences
- * that belong to the runtime, and, where it is shown, without keys.
+ * Prepares a model's answer for the user and the conversation: limits its size, makes it well-formed, removes the
+ * fences that belong to the runtime, and redacts keys in shown text.
  *
  * **Details**
  *
- * The conversation of the run keeps what the model said, well-formed and without fences. What is stored and what is
- * shown, in pieces or as the text of the result, has no key of a known shape in it besides; names hide nothing there
- * (see `Redaction.redactKeys`). While it streams, what may become a tag, a key or the second half of a character is
- * held back until that is clear.
+ * The conversation of the run holds the model's text, well-formed and without fences. In stored and shown text,
+ * including stream pieces and the text of the result, keys of a known shape are also redacted, but values are not
+ * hidden because of a name beside them (see `Redaction.redactKeys`). While text streams, a possible tag, key or first
+ * half of a character is held back until it is resolved.
  *
- * Each bound is a multiple of what the largest models can say; what goes beyond it is a model or an endpoint that never
- * ends. Providers stop reading a stream that has gone beyond a bound ({@link Meter}); {@link boundAnswer} cuts an
- * answer to the bounds, streamed or not, so that no more than that is ever kept, stored or sent again.
+ * Each bound is a multiple of the largest answer of any model, so only a model or endpoint that never ends exceeds it.
+ * Providers stop reading a stream beyond a bound ({@link Meter}). {@link boundAnswer} cuts an answer to the bounds,
+ * streamed or not, so that no larger answer is stored or sent again.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7 (caps).
  */
@@ -84,14 +84,14 @@ const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => (redact ? 
 /** The parts that stream by, as they are shown. */
 interface Watcher {
   readonly see: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>
-  /** The answer is over: what was held back. */
+  /** Ends the answer and returns the parts that were held back. */
   readonly end: () => ReadonlyArray<StreamPart>
 }
 
-/** Shows one kind of text of an answer: what each piece lets go of is a piece itself. */
+/** Filters one kind of text of an answer and emits the released text as pieces. */
 interface DeltaFilter {
   readonly add: (part: Delta, out: Array<StreamPart>) => void
-  /** Lets go of what was held back. */
+  /** Emits the text that was held back. */
   readonly end: (out: Array<StreamPart>) => void
 }
 

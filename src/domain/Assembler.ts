@@ -1,6 +1,6 @@
 /**
- * Puts the pieces of a streamed answer together. There is one assembler for all providers: their parsers emit the same
- * stream parts, and what a run keeps, what middleware sees and what a user watched are made of the same pieces.
+ * Assembles the pieces of a streamed answer. All providers share one assembler: their parsers emit the same stream
+ * parts, so the run, the middleware and the user receive the same pieces.
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -70,7 +70,10 @@ const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadat
   return isEmpty(a) ? b : { ...a, ...b }
 }
 
-/** Arguments as {@link ContentPart} carries them: parsed, or the raw text where it is not JSON; empty text is `{}`. */
+/**
+ * Returns arguments in the form of {@link ContentPart}: parsed JSON, or the raw text if it is not JSON. Empty text
+ * becomes `{}`.
+ */
 export const parseParams = (text: string): unknown =>
   text.trim() === "" ? {} : Option.getOrElse(Json.parse(text), () => text)
 

@@ -1,12 +1,12 @@
 /**
- * A plan for making a conversation smaller, as middleware asks for it: which part stays, and what becomes of the rest.
+ * A plan for compacting a conversation, as requested by middleware: which part stays, and how the rest is treated.
  *
  * Source: `nexau.md` §4.
  */
 import type * as Redacted from "effect/Redacted"
 import type { Configurable } from "./ApiMode.ts"
 
-/** Model that writes summaries, in place of that of the task `compression`. */
+/** Model that writes summaries, instead of the model of the task `compression`. */
 export interface SummaryModel {
   readonly model: string
   readonly baseUrl: string
@@ -16,7 +16,7 @@ export interface SummaryModel {
 
 /** Describes what stays of a conversation, and the treatment of the rest. */
 export interface CompactionPlan {
-  /** Old results of tools become a line; or a summary stands for everything old. */
+  /** Replaces old tool results by one line each, or all old messages by a summary. */
   readonly strategy: "tool_result_compaction" | "llm_summary"
   /**
    * Newest units that stay: an answer with its results and the user's messages before it, or a question with all until

@@ -101,7 +101,7 @@ export const listOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Readonly
   return calls.filter(({ id }) => !answered.has(id))
 }
 
-/** Tool messages that answer exactly these calls: the given ones where they do already. */
+/** Returns tool messages that answer exactly these calls: the given messages if they already do. */
 const matchAnswers = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   given: ReadonlyArray<Prompt.ToolMessage>
@@ -138,11 +138,10 @@ const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
  *
  * **Details**
  *
- * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
- * call open; it is closed with {@link makeCancelledResult}. A message that the user sent between the results of one
- * answer follows all of them: a result counts up to the next answer. Messages that are fine are returned as the same
- * objects; one that holds the results of several calls is taken apart only where they are not exactly the calls, in
- * their order.
+ * Applied when a session is loaded. A run that was killed between a call and its result leaves the call open; it is
+ * closed with {@link makeCancelledResult}. A user message between the results of one answer is moved behind them: a
+ * result counts up to the next answer. Valid messages are returned as the same objects. A message with the results of
+ * several calls is split only if they do not match the calls exactly and in order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   if (isClosed(messages)) return messages.slice()
@@ -163,7 +162,7 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
   return out
 }
 
-/** Tells whether a tool result holds this piece of JSON, as it stands there. */
+/** Tests whether a tool result contains this piece of JSON verbatim. */
 export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
   messages.some(
     ({ content, role }) =>
@@ -173,7 +172,7 @@ export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: str
       )
   )
 
-/** The visible text of a message: what somebody wrote, without thoughts, calls and files. */
+/** Returns the visible text of a message, without thoughts, calls and files. */
 export const readText = (message: Prompt.Message): string => {
   if (message.role === "system") return message.content
   return message.role === "tool" ? "" : message.content.map((part) => (part.type === "text" ? part.text : "")).join("")
@@ -224,8 +223,8 @@ const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
 })
 
 /**
- * The conversation that a run of a stored session goes on from: {@link withoutRejected}, then {@link closeOpenCalls},
- * at the cost of what is new since the run before.
+ * Returns the conversation from which a run of a stored session continues: applies {@link withoutRejected}, then
+ * {@link closeOpenCalls}. Costs only the messages added since the run before.
  */
 export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   const { closed, open } = foldResumed(messages)
@@ -247,7 +246,7 @@ export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt
   return made
 }
 
-/** A transcript without the rejected messages; the same array where there is none. */
+/** Returns a transcript without the rejected messages: the same array if no message was rejected. */
 export const withoutRejected = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isRejection)
     ? messages.filter((message, index) => {

@@ -107,7 +107,7 @@ export const fromReportedUsd = (usd: number): Cost => {
   return { amount, status: "actual", label: formatAmount(amount, "actual"), source: "provider_usage", notes: [] }
 }
 
-/** An amount with one more cost; what is not known adds nothing. */
+/** Adds a cost to an amount. An unknown cost adds nothing. */
 export const add = (total: BigDecimal.BigDecimal, { amount }: Pick<Cost, "amount">): BigDecimal.BigDecimal =>
   amount === undefined ? total : BigDecimal.sum(total, amount)
 

@@ -1,7 +1,7 @@
 /**
- * Names of variables that hold credentials: those that the runtime itself uses to reach providers, tools and
- * messengers, and those of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name that points at
- * a place or counts is none. Pure.
+ * Names of variables that hold credentials: variables that the runtime itself uses to reach providers, tools and
+ * messengers, and members of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A variable that
+ * holds a path or a count is not a credential. Pure.
  *
  * Source: `hermes-llm.md` §19.10.
  */

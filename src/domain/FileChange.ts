@@ -24,15 +24,15 @@
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
 
-/** State of a file. The content of a link is its target; a directory is an empty one, and has none. */
+/** State of a file. The content of a link is its target. A directory has no content. */
 export const FileState = Schema.Struct({
   type: Schema.Literals(["file", "link", "directory"]),
   /** Permissions. */
   mode: Schema.Int,
   size: Schema.Int,
-  /** SHA-256 of the content; absent where it was not read. */
+  /** SHA-256 of the content; absent if it was not read. */
   hash: Schema.optionalKey(Schema.String),
-  /** Reason why the content cannot be put back; absent where it can. */
+  /** Reason why the content cannot be restored; absent if it can. */
   notKept: Schema.optionalKey(Schema.String)
 })
 /** Type of {@link FileState}. */
@@ -45,7 +45,7 @@ export const FileChanged = Schema.TaggedStruct("FileChanged", {
   path: Schema.String,
   before: Schema.optionalKey(FileState),
   after: Schema.optionalKey(FileState),
-  /** Unified; empty where the content is the same, one line for what is no text. */
+  /** Unified; empty if the content is unchanged, one line for binary content. */
   diff: Schema.String,
   added: Schema.Int,
   removed: Schema.Int,
@@ -95,7 +95,7 @@ const nowhere = "/dev/null"
 /** One content: `undefined` is a file that is not there, bytes that are not text are `null`. */
 export type Content = string | null | undefined
 
-/** Difference of one file; empty where nothing changed. */
+/** Returns the difference of one file, or an empty text if nothing changed. */
 export const makeUnifiedDiff = (name: string, before: Content, after: Content): string => {
   if (before === null || after === null)
     return `Binary file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
@@ -113,7 +113,7 @@ export const makeUnifiedDiff = (name: string, before: Content, after: Content): 
     : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
 }
 
-/** Name of the file that a difference has in its head; the path where it has none. */
+/** Returns the name of the file in the head of a difference, or the path if the head has no name. */
 export const readFileName = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
   /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
   /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??

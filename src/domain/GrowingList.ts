@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * The state that belongs to the items which the two newest lists have in common is kept beside their first item, for as
- * long as that lives, so that a last item which is sent once and replaced by another costs nothing more. A list that
- * changed before that point goes on from where a list changed so the last time: the next run of a session has the
- * messages of the run before as the store decodes them, and reads those of two runs again. One that changed even before
- * that is read from its beginning. The rest of the work that grows with a list is one comparison of references per
- * item, and what `copy` does.
+ * The state of the common beginning of the two newest lists is stored under their first item for the lifetime of that
+ * item, so that a last item which is sent once and then replaced costs nothing more. A list that differs before that
+ * point continues from the previous point of such a change: the next run of a session has the messages of the run
+ * before as the store decodes them, and only the messages of two runs are read again. A list that differs even earlier
+ * is read from its beginning. The remaining work that grows with a list is one reference comparison per item, and the
+ * cost of `copy`.
  *
  * Items are compared by identity: an item that is in a list must never change.
  */

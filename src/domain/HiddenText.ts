@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Found are tag characters, runs of variation selectors, characters of no width, and bidirectional controls. What a
- * script or an emoji needs is not: joiners in emoji and between letters of scripts that join, one selector behind a
- * character that is not ASCII, the tags of the flags of England, Scotland and Wales, the mark at the beginning of a
- * file.
+ * Finds tag characters, runs of variation selectors, zero-width characters, and bidirectional controls. Characters that
+ * a script or an emoji needs are allowed: joiners in emoji and between letters of joining scripts, one selector after a
+ * non-ASCII character, the tags of the flags of England, Scotland and Wales, and the byte order mark at the beginning
+ * of a file.
  *
  * Three encodings are read: letters as tag characters, bytes as variation selectors, bits as two characters of no
  * width.
@@ -18,7 +18,7 @@ import * as VisibleText from "./VisibleText.ts"
 export interface HiddenText {
   /** Offset of the first one. */
   readonly at: number
-  /** Text that they encode, visible and shortened; undefined where they are in no known encoding. */
+  /** The text that they encode, visible and shortened; undefined if the encoding is unknown. */
   readonly decoded: string | undefined
 }
 
@@ -97,7 +97,7 @@ const decodeHidden = (text: string): string | undefined => {
   return found === undefined ? undefined : VisibleText.showLine(TextCut.shorten(found.trim(), longestNamed))
 }
 
-/** Finds the characters of a text that hide something; undefined where there are none. */
+/** Finds the characters of a text that hide something, or returns undefined if it has no such characters. */
 export const findHiddenText = (text: string, strictness: Strictness): HiddenText | undefined => {
   if (!every.test(text)) return undefined
   const rest = text.replace(legitimate, (found) => " ".repeat(found.length))

@@ -13,12 +13,12 @@
  * - An answer of reasoning alone, and a message of nothing, are left out.
  * - The conversation begins with the user. Where a route takes no user message after a tool's result
  *   (`Route.Abilities.userAfterTool`), an assistant message stands between them.
- * - Of thinking, what the route wants back is kept (`Route.Abilities.thinking`).
+ * - Thinking is included as the route requires it (`Route.Abilities.thinking`).
  * - A message that is marked by {@link markOnce} is sent until the model has answered, and never again.
  *
- * Messages that are fine stay the same objects, and what is made of a message is made once, so that requests of one
- * conversation begin with the same bytes and converted messages are found again. A request of a conversation that grew
- * costs what is new in it (`GrowingList`). Pure.
+ * Valid messages stay the same objects, and each conversion of a message is made once, so that requests of one
+ * conversation begin with the same bytes and converted messages are found again. A request of a grown conversation
+ * costs only its new messages (`GrowingList`). Pure.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §9.1 and §14.5.
  */
@@ -141,7 +141,7 @@ interface Beginning {
   length: number
 }
 
-/** Adds a message behind a beginning; the array is copied only where another message stands there. */
+/** Adds a message after a beginning. Copies the array only if it has a different message at that position. */
 const pushMessage = (out: Beginning, message: Prompt.Message): void => {
   if (out.length < out.items.length && out.items[out.length] !== message) out.items = out.items.slice(0, out.length)
   out.items[out.length++] = message
@@ -166,7 +166,7 @@ export const corruptedArguments = "[The arguments of this call were not a JSON o
 
 const isReadable = ({ params }: Prompt.ToolCallPart): boolean => Predicate.isObject(params)
 
-/** The object that a text of arguments stands for; undefined where there is none. */
+/** Parses arguments as an object, or returns undefined if they are not a JSON object. */
 const readArguments = (params: unknown): object | undefined => {
   if (params === undefined || params === null) return {}
   if (typeof params !== "string") return undefined
@@ -219,11 +219,11 @@ const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pro
   })
 }
 
-/** Messages from one answer up to the next, and what a route is sent of all before them. */
+/** The messages sent before the newest answer, and the messages since then. */
 interface Rounds {
-  /** Without thinking, where the route wants that of the tool loop alone; else as the route wants it. */
+  /** Without thinking if the route takes only the thinking of the tool loop; otherwise as the route requires it. */
   readonly sent: Beginning
-  /** The same with the thinking since the newest user message; undefined where there is none. */
+  /** The same with the thinking since the newest user message; undefined if that contains no thinking. */
   thinking: Beginning | undefined
   /** The newest round, as it is in the conversation. */
   open: Array<Prompt.Message>
@@ -234,7 +234,7 @@ const hasThinking = (message: Prompt.Message): boolean =>
 
 const isUser = ({ role }: Prompt.Message): boolean => role === "user"
 
-/** Makes the messages of a route round by round: a round is final once the next answer stands in the conversation. */
+/** Builds the messages of a route round by round. A round is final once the conversation has the next answer. */
 const makeStage = (abilities: Route.Abilities) => {
   const appendRound = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
     for (const message of repairCalls(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
@@ -306,7 +306,7 @@ const findStage = (abilities: Route.Abilities): ReturnType<typeof makeStage> => 
   return made
 }
 
-/** The messages that a route is sent; the same array where nothing had to change. */
+/** Returns the messages to send to a route: the same array if nothing had to change. */
 export const toSendableMessages = (
   messages: ReadonlyArray<Prompt.Message>,
   abilities: Route.Abilities

@@ -1,6 +1,6 @@
 /**
- * Looks for text that wants to command the model: in what goes to memory, in context files, in results from the web and
- * in what MCP servers say of their tools, and in skills. Every finding has a name.
+ * Detects text that tries to command the model: in memory entries, context files, results from the web, tool
+ * descriptions of MCP servers, and skills. Every finding has a name.
  *
  * **Gotchas**
  *
@@ -19,9 +19,7 @@ interface Finding {
   readonly id: string
   /** The place, short and in one line. */
   readonly excerpt: string
-  /**
-   * Text that the characters of the place hide, for the user and never for a model; undefined where none can be read.
-   */
+  /** Text encoded in the hidden characters, for the user and never for a model; undefined if no text can be decoded. */
   readonly hidden?: string | undefined
 }
 
@@ -32,7 +30,7 @@ interface Pattern {
 }
 
 const everywhere: ReadonlyArray<Source> = ["memory", "context file", "web", "tool description", "skill"]
-// Commands of a skill are its subject: one that sends a key to its own service is judged where it runs.
+// A skill may contain commands: sending a key to its own service is judged when the command runs.
 const notOfSkills: ReadonlyArray<Source> = ["memory", "context file", "web", "tool description"]
 const foreign: ReadonlyArray<Source> = ["web", "tool description"]
 const few = String.raw`(?:\w{1,20}\s{1,4}){0,4}`

@@ -54,9 +54,9 @@ const toPlainValue = (value: unknown, change: (text: string) => string, above: S
 }
 
 /**
- * Any value as JSON data, with each string and each name of a member changed: dates and what else has `toJSON` as that
- * says, bigints as digits, maps as records, sets as arrays, errors by name and message. A note stands for bytes, for a
- * cycle, for what lies too deep, and for what throws when it is read.
+ * Converts any value to JSON data and changes each string and each member name: dates and other values with `toJSON` by
+ * that method, bigints to digits, maps to records, sets to arrays, and errors to name and message. Bytes, cycles,
+ * values nested too deeply and values that throw when read are replaced by a note.
  */
 export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown =>
   toPlainValue(value, change, new Set())

@@ -1,19 +1,19 @@
 /**
- * The shapes of keys that vendors give out: what each begins with, its alphabet and its length.
+ * The shapes of vendors' keys: the prefix, alphabet and length of each.
  *
  * **Details**
  *
- * The facts are those of the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10,
- * MIT licence), for every rule whose key can be told by itself; rules that need a vendor's name beside it are the
- * business of `Redaction`, which knows names of settings. Lengths are taken as lower limits where a vendor has changed
- * them before.
+ * The facts come from the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10, MIT
+ * licence), for every rule that recognises a key by its shape alone. Rules that need a vendor's name beside the key
+ * belong to `Redaction`, which knows names of settings. Lengths are lower limits for vendors that have changed them
+ * before.
  *
  * **Gotchas**
  *
  * Every entry begins with a literal and repeats one class at a time, so that a text is searched in linear time.
  */
 
-/** A prefix (pattern source of a literal) and the pattern source of what follows. */
+/** A prefix (pattern source of a literal) and the pattern source of the rest. */
 type Shape = readonly [kind: string, prefix: string, rest: string]
 
 const hex = "[a-fA-F0-9]"
@@ -124,10 +124,10 @@ const shapes: ReadonlyArray<Shape> = [
   ["Zuplo", "zpka_", String.raw`\w{24,}`]
 ]
 
-/** A digit among the next characters of a class: what a key has, and a name in code seldom. */
+/** Requires a digit among the next characters of a class: keys contain digits, names in code rarely do. */
 const hasDigit = (before: string, length: number): string => `(?=${before}{0,${length - 1}}\\d)`
 
-/** Shapes that gitleaks does not list, from the pages of the vendors and from what they give out. */
+/** Shapes that gitleaks does not list, from the vendors' pages and example keys. */
 const furtherShapes: ReadonlyArray<Shape> = [
   ["Adyen", "AQE[a-z]hmf", String.raw`(?:[\w+/=-]|%2[BbFf]){50,}`],
   ["Aiven", "AVNS_", `${word}{19}`],
@@ -197,7 +197,9 @@ const furtherShapes: ReadonlyArray<Shape> = [
   ["You.com", "ydc-sk-", `${word}{24,}`]
 ]
 
-/** Keys that are known by what stands in them: a literal to look for first, and the whole. */
+/**
+ * Keys that are recognised by a literal inside them: the literal to search for first, and the pattern of the whole key.
+ */
 export const marked: ReadonlyArray<readonly [kind: string, mark: string, whole: string]> = [
   ["Azure DevOps", "AZDO", `${letters}{76}AZDO${letters}{4}`],
   ["Azure client secret", "Q~", String.raw`[\w~.]{3}\dQ~[\w~.-]{31,34}`],
@@ -207,7 +209,7 @@ export const marked: ReadonlyArray<readonly [kind: string, mark: string, whole: 
   ["MaxMind", "_mmk", `${letters}{6}_${letters}{29}_mmk`]
 ]
 
-/** Addresses that are keys themselves: whoever has one may post to it. */
+/** Addresses that are credentials themselves: anyone who knows one may post to it. */
 export const addresses = [
   String.raw`hooks\.slack\.com\/(?:services|workflows|triggers)\/[A-Za-z0-9+/]{40,60}`,
   String.raw`hooks\.slack\.com%2F(?:services|workflows|triggers)%2F(?:[A-Za-z0-9]|%2F){40,64}`,

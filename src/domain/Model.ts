@@ -82,8 +82,9 @@ export interface ContextEdits {
  *
  * **Gotchas**
  *
- * `messages` may be the live array of a run that grows after the call: a provider reads it in `prepare` and keeps
- * message objects (which never change), not the array. What it makes of a message it makes once, keyed by the object.
+ * `messages` may be the live array of a run that grows after the call: a provider reads it in `prepare` and may retain
+ * message objects (which never change), but not the array. It converts each message once and caches the result by the
+ * object.
  */
 export interface ModelCall {
   /** System messages first, then the conversation. */
@@ -171,7 +172,7 @@ export interface ModelResponse {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
-  /** US dollars that the API says the answer cost; absent where it does not say. */
+  /** US dollars that the API reports as the cost of the answer; absent if it reports no cost. */
   readonly reportedCost?: number | undefined
   /** The model that answered, as the API names it. */
   readonly model: string | undefined
@@ -185,8 +186,8 @@ export interface ModelResponse {
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
 /**
- * Result of an `onPart` that keeps the parts: nothing goes on, and its next call sees them again, before the new ones.
- * It decides on all of them then; what is kept at the end waits for what the wrapper decides on the answer.
+ * Result of an `onPart` that holds the parts back: nothing is passed on, and the next call receives them again before
+ * the new ones and decides on all of them. Parts held at the end wait for the wrapper's decision on the answer.
  */
 export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
 
@@ -197,8 +198,8 @@ export type OnHeaders = (get: (name: string) => string | null | undefined) => Ef
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
   /**
-   * Told by the router when it makes the call again after an answer broke off: true where the text that was let through
-   * stays and the rest of it follows, false where nothing of it counts.
+   * Called by the router when it repeats the call after an answer broke off: with true if the text that was passed on
+   * stays and the rest of it follows, with false if all of it is discarded.
    */
   readonly onRetry?: ((continues: boolean) => void) | undefined
   /** For providers over HTTP; others have none to tell of. */

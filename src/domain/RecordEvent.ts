@@ -4,12 +4,11 @@
  *
  * **Details**
  *
- * A message stands in the record once. A model call names the messages that it was sent by reference, its tools by the
- * hash of their definitions, so that a step adds what is new and not the whole history again. Times are epoch
- * milliseconds. `version` is the version of the union; a reader leaves out an event whose `_tag` it does not know, and
- * says so.
+ * Each message is recorded once. A model call references the messages that it was sent, and its tools by the hash of
+ * their definitions, so that a step adds only new data and not the whole history again. Times are epoch milliseconds.
+ * `version` is the version of the union; a reader skips and reports an event whose `_tag` it does not know.
  *
- * **Example** (What a run was asked, and what came out)
+ * **Example** (Reading the prompt and the result of a run)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -78,7 +77,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
-  /** Span that the run was started in, as W3C Trace Context; absent where nobody traces. */
+  /** Span in which the run was started, as W3C Trace Context; absent without tracing. */
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),
   /** Of a child: the call that it works for. */
@@ -98,7 +97,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
 export const Original = Schema.Struct({
   sessionId: SessionId,
   position: Schema.Int,
-  /** True where it differs: results, long arguments or pictures were left out, or a replay has another result. */
+  /** True if it differs: results, long arguments or pictures were left out, or a replay has another result. */
   changed: Schema.optionalKey(Schema.Boolean)
 })
 /** Type of {@link Original}. */
@@ -143,7 +142,7 @@ export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
   tools: Schema.optionalKey(Schema.String),
   /** The prepared request without its messages and tools, in the provider's own names. */
   parameters: Schema.Record(Schema.String, Schema.Unknown),
-  /** The whole request, where middleware rewrote it: what the references name is then not what was sent. */
+  /** The whole request, if middleware rewrote it: the references then do not describe the request that was sent. */
   rewritten: Schema.optionalKey(Schema.Unknown),
   /** Characters of an answer that broke off, whose rest is asked for. */
   continues: Schema.optionalKey(Schema.Int)
@@ -177,7 +176,7 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   status: Schema.Literals(["answered", "failed", "interrupted"]),
   /** Time of the first piece of the answer. */
   firstPartAt: Schema.optionalKey(Schema.Finite),
-  /** The whole answer; what had come of one that broke off. */
+  /** The whole answer, or the received part of an answer that broke off. */
   answer: Schema.Array(AnswerPart),
   /** The model that answered, as the provider names it. */
   model: Schema.optionalKey(Schema.String),
@@ -186,7 +185,7 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   finishReason: Schema.optionalKey(Response.FinishReason),
   usage: Schema.optionalKey(Usage),
   cost: Schema.optionalKey(Spent),
-  /** The cost by kind of tokens, where it was computed by the list of prices. */
+  /** The cost by kind of tokens, if it was computed from the price list. */
   costParts: Schema.optionalKey(CostParts),
   failure: Schema.optionalKey(Failure)
 })
@@ -279,11 +278,11 @@ export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   after: Schema.Int,
   /** Of a session that goes on from the compacted conversation of another one: that session. */
   source: Schema.optionalKey(SessionId),
-  /** Positions of the messages that are left out: in `source`, and in the session itself where there is none. */
+  /** Positions of the removed messages: in `source`, or in the session itself if `source` is absent. */
   removed: Schema.optionalKey(Schema.Array(Reference))
 })
 
-/** A child agent begins. What it does stands under its own session and turn. */
+/** A child agent starts. Its events are recorded under its own session and turn. */
 export const ChildStarted = Schema.TaggedStruct("ChildStarted", {
   callId: Schema.optionalKey(Schema.String),
   subagentId: Schema.String,
@@ -334,7 +333,7 @@ export const ReplayBegun = Schema.TaggedStruct("ReplayBegun", {
   source: SessionId,
   /** Position in it of the message from which on this session is new. */
   position: Schema.Int,
-  /** Differences to it: `prompt`, `model`, `result`; `compression` where it goes on from its compacted conversation. */
+  /** Differences to it: `prompt`, `model`, `result`; `compression` if it continues from its compacted conversation. */
   changed: Schema.Array(Schema.String)
 })
 

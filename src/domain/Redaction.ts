@@ -1,6 +1,6 @@
 /**
- * Takes secrets out of what leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results. Pure,
- * so that every sink has the same idea of a secret.
+ * Redacts secrets in text that leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results.
+ * Pure, so that every sink applies the same definition of a secret.
  *
  * **Details**
  *
@@ -96,9 +96,9 @@ interface Rule {
 }
 
 /*
- * Patterns that stay linear, and off V8's backtracking stack, on megabytes of anything: each starts with a literal, a
- * class is repeated by `*` only where nothing can make it give back more than once, every other repetition is bounded, and
- * lengths are judged by the replacer.
+ * Patterns that stay linear, and within V8's backtracking stack, on megabytes of any input: each starts with a literal, a
+ * class is repeated by `*` only if it can be given back at most once, every other repetition is bounded, and the replacer
+ * checks lengths.
  */
 
 /** A token starts here: not inside a run of these characters; an escape (`\n`, `%3D`) or a colour code may touch it. */
@@ -113,7 +113,7 @@ const maskLongMatch =
 
 const shapes: ReadonlyArray<Rule> = [
   {
-    // A block without its end was cut off: what follows the head is hidden as far as it looks like key material.
+    // A block without an end was cut off: the text after the head is hidden as far as it looks like key material.
     pattern:
       /(-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)([^-]*(?:-(?!----)[^-]*){0,64}-----END [A-Z0-9 ]{1,64}-----|[\w+/=\s\\|]*)/g,
     replace: (match, head = "", body = "") => (/[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match)
@@ -138,7 +138,7 @@ const shapes: ReadonlyArray<Rule> = [
     ),
     replace: (match) => (/^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match)
   },
-  // In an address `bot` comes before it, or an escape that ends in a digit: a key has letters, a time of day has none.
+  // In a URL the key follows `bot` or an escape that ends in a digit. The required letters exclude times of day.
   { pattern: new RegExp(String.raw`(?:${start}|(?<=bot))\d{8,10}(?::|%3A)[\w-]{35}(?![\w-])`, "g"), replace: mask }
 ]
 
@@ -146,7 +146,7 @@ const shapes: ReadonlyArray<Rule> = [
 const longWord = 16
 const isOfWord = Array.from({ length: 128 }, (_, code) => /[\w.~-]/.test(String.fromCharCode(code)))
 
-/** Tests for a long word, from the end of where it would stand: most of a text is never looked at. */
+/** Tests for a long word by stepping back from its possible end, so that most of a text is never examined. */
 const hasLongWord = (text: string): boolean => {
   for (let before = -1; before + longWord < text.length;) {
     let at = before + longWord
@@ -171,7 +171,7 @@ const withoutVendorKeys = (text: string): string => {
   return out
 }
 
-/** Values in the place of a secret that are none: look-ups, types, addresses, and masks. */
+/** Values in the place of a secret that are not secrets: look-ups, types, addresses, and masks. */
 const placeholder = new RegExp(
   "^(?:" +
     [
@@ -226,7 +226,7 @@ const assignments: ReadonlyArray<Rule> = [
     new RegExp(`(${parameter}[\\w.-]{0,40}?(?:${secretName}|signature|sig)(?:=|%3D))([^\\s&#"'<>]*)`, "gi"),
     isAnyValue
   ),
-  // ?code=…&key=… stand for much else, too
+  // ?code=…&key=… have many other meanings, too
   makeHidingRule(
     new RegExp(`(${parameter}(?:${shortNames})(?:=|%3D))([\\w~.+=-]*)(?![/%:@])`, "gi"),
     (value) => value.length >= 16 && hasDigit(value) && !uuidLike.test(value)
@@ -316,7 +316,7 @@ const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 /** Lengths of texts that are kept, and characters of a generation. */
 const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
 
-/** A text without the secrets in it; the text itself when there are none. */
+/** Redacts the secrets in a text. Returns the text itself if it contains no secrets. */
 export const redactText = (given: string, secrets = getCurrentRegistry()): string => {
   if (given.length < minKept || given.length > maxKept) return withoutSecrets(given, secrets)
   const version = secrets.version()
@@ -335,9 +335,9 @@ export const redactText = (given: string, secrets = getCurrentRegistry()): strin
 }
 
 /**
- * A text without values that the runtime holds and keys of a known shape: vendors' keys, JWT, private key blocks. For
- * what a model writes to its user, which may well be an example of a settings file: there a name says nothing of a
- * value.
+ * Redacts values that the runtime holds and keys of a known shape: vendors' keys, JWTs and private key blocks. For text
+ * that a model writes to its user, which may be an example of a settings file: a name there does not make its value a
+ * secret.
  */
 export const redactKeys = (given: string, secrets = getCurrentRegistry()): string => {
   const known = secrets.mask(given)
@@ -368,8 +368,8 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
 const lookahead = 1_024
 
 /**
- * The beginning of a text, of at least `limit` characters where it has them, that does not end inside of a secret.
- * Whoever shows the beginning of a text redacts this and cuts it then: a part of a secret is recognised by nothing.
+ * Returns the beginning of a text, with at least `limit` characters if it has them, that does not end inside a secret.
+ * To show the beginning of a text, redact this and cut it afterwards, because a partial secret cannot be recognised.
  */
 export const takeBeginning = (text: string, limit: number, secrets = getCurrentRegistry()): string => {
   if (text.length <= limit + lookahead) return text
@@ -406,7 +406,7 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Own enumerable string keys, and what an error, a URL, a `Map` or `Headers` holds besides. */
+/** Lists own enumerable string keys, and the additional entries of an error, a URL, a `Map` or `Headers`. */
 const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
   if (value instanceof Map || value instanceof Headers) {
     return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [

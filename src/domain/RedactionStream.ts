@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * Text is let go up to a place behind which no secret can have begun: after white space, when the line holds no name of
- * a secret whose value may still come, no key block is open, and no value that the runtime holds has begun. So prose
- * passes word by word, a line such as `api_key: …` is held until it ends, and a private key until its last line. What
- * is held is bounded: a line of {@link maxHeld} characters is let go redacted as far as it came, and of a longer key
- * block nothing is shown.
+ * Text is released up to a position after which no secret can have started: after white space, if the line has no name
+ * of a secret whose value may still follow, no key block is open, and no value that the runtime holds has started.
+ * Prose therefore passes word by word, a line such as `api_key: …` is held until it ends, and a private key until its
+ * last line. Held text is bounded: a line of {@link maxHeld} characters is released redacted as far as it was received,
+ * and a longer key block is not shown at all.
  *
  * Source: `hermes-llm.md` §19.11.
  */
@@ -29,7 +29,7 @@ const blockHead = "-----BEGIN "
 const blockEnd = /-----END [A-Z0-9 ]{1,64}-----/
 const isBlockHead = /^-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}(?:PRIVATE KEY(?: BLOCK)?-----)?/
 
-/** Names whose values are secrets, and schemes that one follows. A superset of what the rules know. */
+/** Names whose values are secrets, and authentication schemes followed by one. A superset of the names in the rules. */
 const name =
   /(?:(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)[^A-Za-z0-9\r\n]?keys?|tokens?|secrets?|passw(?:or)?ds?|pwd|passphrase|credentials?|authorization|cookies?|_key|_auth|signature|\bsig|\bbasic|\bbearer)(?:[_-]?(?:value|\d{1,3}))?/gi
 
@@ -55,7 +55,7 @@ const holdFrom = (text: string): number => {
   let hold = findWordStart(text)
   // `; password=` belongs together.
   if (/[;"']\s$/.test(text.slice(Math.max(0, hold - 2), hold))) hold -= 2
-  // The line that is not over, and the one before: a value may stand below its name.
+  // The unfinished line and the line before it: a value may be on the line below its name.
   const line = text.lastIndexOf("\n", text.length - 1)
   const before = line === -1 ? 0 : text.lastIndexOf("\n", line - 1) + 1
   const from = Math.max(0, Math.min(before, hold))
@@ -68,7 +68,7 @@ const holdFrom = (text: string): number => {
     if (assigned || mayFollow.test(rest)) {
       let start = at
       while (start > 0 && !/\s/.test(text.charAt(start - 1))) start--
-      // With what stands before it: quotes, `--`, a semicolon and a blank.
+      // Includes preceding characters: quotes, `--`, a semicolon and a blank.
       return Math.min(hold, Math.max(0, start - 2))
     }
   }
@@ -83,7 +83,7 @@ const findLastBlock = (text: string): { readonly start: number; readonly end: nu
   return { start, end: end === null ? Number.POSITIVE_INFINITY : start + end.index + end[0].length }
 }
 
-/** Rules for text in pieces: what is done to whole text, and from where on an unfinished text must be held for it. */
+/** Rules for text in pieces: how whole text is redacted, and from which position unfinished text is held. */
 interface Rules {
   readonly redact: (text: string) => string
   readonly holdFrom: (text: string) => number

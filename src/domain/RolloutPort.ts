@@ -1,6 +1,6 @@
 /**
  * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and
- * exported. The runner implements it, a server speaks it; names of fields are those of the wire.
+ * exported. The runner implements it and a server exposes it. Field names are the names on the wire.
  *
  * **Example** (The model that answers rollouts)
  *
@@ -55,7 +55,7 @@ export type RolloutWanted = typeof RolloutWanted.Type
 export const RolloutScore = Schema.Struct({
   reward: Schema.Finite,
   components: Schema.optionalKey(Schema.Record(Schema.String, Schema.Finite)),
-  /** Reason for a reward that nobody computed. */
+  /** Reason why a reward was not computed. */
   cause: Schema.optionalKey(Schema.String)
 })
 /** Type of {@link RolloutScore}. */
@@ -97,13 +97,13 @@ export const refusals = [
   "store_failed"
 ] as const
 
-/** A request about a rollout that cannot be served: its kind, and the condition with what to do. */
+/** A request about a rollout that cannot be served: its kind, and the condition with its remedy. */
 export class RolloutRefused extends Schema.TaggedError<RolloutRefused>("hermes-effect/domain/RolloutRefused")(
   "RolloutRefused",
   { reason: Schema.Literals(refusals), message: Schema.String }
 ) {}
 
-/** An episode as trainers take it: of equal length, −100 in `masks` where nothing is trained. */
+/** An episode in the form that trainers use: lists of equal length, with −100 in `masks` for untrained tokens. */
 export interface ScoredEpisode {
   readonly rollout_id: string
   readonly group_id: string
@@ -111,7 +111,7 @@ export interface ScoredEpisode {
   readonly masks: ReadonlyArray<number>
   readonly score: number
   readonly messages: ReadonlyArray<Fields>
-  /** 1 where nothing is trained; absent where the provider returned none. */
+  /** 1 for untrained tokens; absent if the provider returned no values. */
   readonly inference_logprobs?: ReadonlyArray<number>
   readonly advantages?: ReadonlyArray<number>
   readonly ref_logprobs?: ReadonlyArray<number>
@@ -142,7 +142,7 @@ export interface Service {
     readonly after: string | undefined
     readonly limit: number
   }) => Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
-  /** Ends a rollout, with its score where there is one. */
+  /** Ends a rollout, with its optional score. */
   readonly finish: (id: string, score: RolloutScore | undefined) => Effect.Effect<RolloutView, RolloutRefused>
   readonly export: (id: string) => Effect.Effect<ScoredEpisode, RolloutRefused>
 }

@@ -66,8 +66,9 @@ export interface Route {
 /** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
 export interface Abilities {
   /**
-   * Thinking that goes back to the model: all that its protocol has a form for, that of the tool loop under way, or
-   * none. Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
+   * Thinking that is sent back to the model: all thinking that its protocol can express, only the thinking of the
+   * current tool loop, or no thinking. Claude refuses a call's result if the thinking before the call is missing,
+   * regardless of the endpoint.
    */
   readonly thinking: "all" | "tool_loop" | "none"
   /**
@@ -75,11 +76,11 @@ export interface Abilities {
    * Bedrock, or none where the endpoint knows no marks (it may cache by itself).
    */
   readonly cacheMarks: "native" | "envelope" | "cache_points" | "none"
-  /** True where a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
+  /** True if a user message may follow a tool result. Templates such as Mistral's and Gemma's refuse it. */
   readonly userAfterTool: boolean
   /**
-   * Form in which the endpoint makes conversations smaller itself: it leaves old results of tools out of its prompt, it
-   * gives an encrypted item that stands for messages, or it does neither.
+   * How the endpoint compacts conversations itself: it omits old tool results from its prompt, it returns an encrypted
+   * item that replaces messages, or it does neither.
    */
   readonly compaction: "edits" | "item" | "none"
 }
@@ -174,7 +175,7 @@ const findCompaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compact
 export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
   thinking: findThinking(route),
   cacheMarks: findCacheMarks(route),
-  // The template that renders a chat is not known; what strict ones take, all take.
+  // The template that renders a chat is unknown. Messages that strict templates accept are accepted by all.
   userAfterTool: route.apiMode !== "chat_completions",
   compaction: findCompaction(route),
   ...route.abilities

@@ -83,9 +83,10 @@ export type ContextInput<R> = [R] extends [never]
   ? { readonly context?: Context.Context<never> | undefined }
   : { readonly context: Context.Context<R> }
 
-/** Leaves the keys of a run for the run to give: what is built only keeps code that reads them later. */
+/** Defers the keys of a run until the run provides them: building only stores code that reads them later. */
 export const deferKeys = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
-  // Building looks none of them up; the run's context wins over the one of the build when the code runs.
+  // Building does not look up these keys. When the code runs, the context of the run wins over the context of the
+  // build.
   effect as Effect.Effect<A, E, Exclude<R, PerRun>>
 
 /** The value of a key in the run at hand, for code that may do without. */

@@ -77,8 +77,8 @@ export const StepStarted = Schema.TaggedStruct("StepStarted", { step: Schema.Int
 /** A piece of the visible answer. */
 export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String })
 /**
- * The text that was shown since a step began is taken back, that of later steps too: `text` stands in its place, and
- * pieces that follow are added to it. `stepId` is the number of `StepStarted`.
+ * Text shown since a step began is taken back, including the text of later steps: `text` replaces it, and later pieces
+ * are added to it. `stepId` is the number of `StepStarted`.
  */
 export const TextReplaced = Schema.TaggedStruct("TextReplaced", { stepId: Schema.Int, text: Schema.String })
 /** A piece of the model's reasoning. */
@@ -151,7 +151,7 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   model: Schema.String,
   usage: Usage,
   cost: Spent,
-  /** Spender, where it is not a step of the run: the name of a side task, or the id of a child agent. */
+  /** Spender, if it is not a step of the run: the name of a side task, or the id of a child agent. */
   origin: Schema.optionalKey(Schema.String)
 })
 /** See {@link UsageReported}. */
@@ -183,7 +183,7 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   provider: Schema.String,
   model: Schema.String,
   usage: Usage,
-  /** The sum of what is known, those of children included. */
+  /** The sum of the known costs, including children. */
   cost: Spent
 })
 

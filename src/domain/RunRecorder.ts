@@ -1,12 +1,11 @@
 /**
- * The writer of one run's record. It is in the fiber of the run: whoever knows a fact (the agent, an attempt, a tool
- * call, an approval) writes it there, at the moment at which it happens.
+ * The writer of one run's record. It runs in the fiber of the run: each part of it (the agent, an attempt, a tool call,
+ * an approval) records its facts at the moment at which they happen.
  *
  * **Details**
  *
- * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} hands them to the record, once a
- * step. A message is written once and named by reference from then on; what a model call is sent costs what is new in
- * it.
+ * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} passes them to the record, once
+ * a step. A message is written once and referenced by name from then on, so a model call costs only its new messages.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -29,7 +28,7 @@ export interface Recorder {
   /** Messages of the session by their position, as they were given to it. */
   readonly stored: ReadonlyArray<Prompt.Message>
   readonly write: (event: RecordEvent) => void
-  /** Writes messages that were appended to the session, in order; `position` is that of the first. */
+  /** Writes messages that were appended to the session, in order; `position` is the position of the first. */
   readonly appended: (
     origin: Origin,
     position: number,
@@ -38,29 +37,29 @@ export interface Recorder {
   ) => void
   /** Names the messages of a model call; those that are in no session are written first, once. */
   readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
-  /** Names the tools of a model call by their hash, and writes them once; undefined where there are none. */
+  /** Returns the hash that names the tools of a model call, and writes them once. Returns undefined without tools. */
   readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
   /** Hands what was written to the record. */
   readonly flush: Effect.Effect<void>
   /**
-   * Runs a write to the session; `told` writes the events that follow from it. Where session and record stand in one
-   * place, what was written so far and these events are handed to the record in the same transaction.
+   * Runs a write to the session; `told` writes the resulting events. If session and record share a store, all pending
+   * events and these are passed to the record in the same transaction.
    */
   readonly storing: <A, E, R>(
     write: Effect.Effect<A, E, R>,
     told: (value: A) => void
   ) => Effect.Effect<A, E | SessionStoreError, R>
   /**
-   * Keeps a small write to the session for the transaction of the next {@link storing}, or of {@link flush} where there
-   * is none before. Where session and record stand apart it is done at once.
+   * Defers a small write to the session until the transaction of the next {@link storing}, or until {@link flush} if
+   * that comes first. If session and record have separate stores, it is done at once.
    */
   readonly deferred: (write: SessionWrite) => SessionWrite
   /**
-   * The same for a write that must be stored before anything else is done, with the events that follow from it: what
-   * comes next writes too, or calls {@link settled}. Unlike what is {@link deferred} it is never given up.
+   * Defers a write that must be stored before any other action, with its resulting events: the next step must write
+   * too, or call {@link settled}. Unlike a {@link deferred} write it is never dropped.
    */
   readonly postponed: <A>(write: Effect.Effect<A, SessionStoreError>, told: (value: A) => void) => SessionWrite
-  /** Stores what was postponed; nothing where nothing was. */
+  /** Stores the postponed writes, if any. */
   readonly settled: SessionWrite
 }
 
@@ -95,11 +94,11 @@ interface Options {
   /** A short name of a text: the same for the same text. */
   readonly hash: (text: string) => string
   readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
-  /** Transactions of the place that the session and the record stand in; absent where they stand apart. */
+  /** Transactions of the store that the session and the record share; absent if they have separate stores. */
   readonly together?: Together | undefined
 }
 
-/** The recorder of the run that the fiber belongs to; undefined outside of runs and where nothing is recorded. */
+/** The recorder of the run that the fiber belongs to; undefined outside of runs and if runs are not recorded. */
 export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
   defaultValue: () => undefined
 })

@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * A value is registered once, where it is read; {@link Registry} is a value of the runtime's context, so that two
- * runtimes know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the
- * value itself, each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal,
- * percent-encoding, and escapes of JSON strings, once and twice. White space inside of a value in the text does not
- * hide it (`encodeBase64` and `xxd -p` break lines), nor do escapes of white space (the same in a string of JSON), nor
- * line numbers in front of its lines, with or without a file name (`cat -n`, `grep -n`).
+ * A value is registered once, when it is read. {@link Registry} is a value of the runtime's context, so that two
+ * runtimes share no secrets. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value
+ * itself, each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal,
+ * percent-encoding, and escapes of JSON strings, once and twice. A value is also found if the text has white space
+ * inside it (`base64` and `xxd -p` break lines), escapes of white space (in a JSON string), or line numbers in
+ * front of its lines, with or without a file name (`cat -n`, `grep -n`).
  *
  * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
  *
@@ -36,7 +36,7 @@ export const mask = (secret: string): string =>
 export interface Registry {
   /** Registers a value; one that is no secret by its looks is left out. */
   readonly add: (value: string | Redacted.Redacted<string>) => void
-  /** A text with every registered value replaced; the text itself when there is none in it. */
+  /** Masks every registered value in a text. Returns the text itself if it contains no registered value. */
   readonly mask: (text: string) => string
   /**
    * The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go
@@ -48,7 +48,7 @@ export interface Registry {
    * line ends stay.
    */
   readonly within: (text: string, from: number, to: number) => string
-  /** Grows with every value: what was masked before is masked again when it changes. */
+  /** Increases with every registered value. Text masked under an earlier version must be masked again. */
   readonly version: () => number
 }
 
@@ -132,7 +132,7 @@ const listNeedles = (value: string): ReadonlyArray<Needle> => {
 
 const isBlank = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
 
-/** An automaton over all needles: one step a character, white space stays where it is. */
+/** An automaton over all needles: one step per character; white space does not change the state. */
 interface Matcher {
   readonly step: (state: number, code: number) => number
   readonly depth: Int32Array
@@ -204,7 +204,7 @@ const withoutLineNumbers = (text: string): string | undefined => {
 
 const whiteEscape = /\\{1,4}[nrt]/g
 
-/** A text whose escapes of white space are blanks, of the same length; undefined when it has none. */
+/** Replaces escapes of white space by blanks of the same length. Returns undefined if the text has no such escapes. */
 const withoutEscapes = (text: string): string | undefined => {
   const out = text.includes("\\") ? text.replace(whiteEscape, (escape) => " ".repeat(escape.length)) : text
   return out === text ? undefined : out
@@ -252,7 +252,7 @@ export const make = (): Registry => {
     return places
   }
 
-  /** `text` without the values that stand in `searched`, which is as long. */
+  /** Masks in `text` the values found in `searched`, which has the same length. */
   const replaceSecrets = (text: string, searched: string): string => {
     const { found, step } = getMatcher()
     let out = ""
@@ -329,7 +329,7 @@ export const make = (): Registry => {
   }
 }
 
-/** Knows nothing and keeps nothing: what code outside of a runtime has. */
+/** The empty registry for code outside of a runtime. It stores nothing. */
 export const none: Registry = {
   add: () => {},
   mask: (text) => text,
@@ -385,7 +385,7 @@ export const registerSecrets = (value: unknown): Effect.Effect<void> =>
 export const provideRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Secrets, (known) => (known === none ? Effect.provideService(effect, Secrets, make()) : effect))
 
-/** Gives a Layer, and what it is provided to, a registry, when its surroundings have none. */
+/** Provides a registry to a Layer and to its dependents if the context has no registry. */
 export const provideRegistryLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.unwrap(
     Effect.map(Secrets, (known) => Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known)))

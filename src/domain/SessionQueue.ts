@@ -10,7 +10,7 @@ interface SessionQueue<A> {
   readonly offer: (item: A) => Effect.Effect<void>
   /** Takes all items of a session, without waiting. */
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<A>>
-  /** Takes the oldest item of a session, waiting for one if there is none. */
+  /** Takes the oldest item of a session, or waits for one if the queue is empty. */
   readonly take: (sessionId: SessionId) => Effect.Effect<A>
   /** Done as soon as a session has an item. The item stays until it is taken. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>

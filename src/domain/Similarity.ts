@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * {@link distance} counts edits and suits names and lines that somebody typed. {@link ratio} is the measure that the
+ * {@link distance} counts edits and suits names and lines typed by a user. {@link ratio} is the measure that the
  * contract names for tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
  *
  * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a likeness of at least 0.6).

@@ -1,6 +1,6 @@
 /**
- * Cuts long text: never inside a character as people see it (an emoji of several code points, a letter with its
- * accents), and with a note of what is missing.
+ * Shortens long text: never splits a character as users see it (an emoji of several code points, a letter with its
+ * accents), and adds a note about the missing part.
  */
 
 /** Number of code units in which a border is searched; no character is longer. */

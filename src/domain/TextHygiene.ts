@@ -7,11 +7,10 @@
  * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the
  * basic plane are pairs of surrogates and stay.
  *
- * Fences hold what the runtime adds to a request; neither a user may write them, nor may a model repeat them.
- * In **input** ({@link stripFences}) whole blocks go first, then the note that comes with them, then tags without a
- * partner. In **output** ({@link makeFenceStream}) text comes in pieces: what might become a tag is held back until it
- * is clear, a block is dropped while it passes, and one that never ends drops the rest. {@link stripOutputFences} does
- * the same to a whole text.
+ * Fences enclose the runtime's additions to a request. Users may not write them, and models may not repeat them. In **input**
+ * ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a partner. In **output**
+ * ({@link makeFenceStream}) text arrives in pieces: a possible tag is held back until it is resolved, a block is
+ * dropped as it arrives, and an unclosed block drops the rest. {@link stripOutputFences} does the same to a whole text.
  *
  * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
  *
@@ -24,7 +23,7 @@ export const toWellFormed = (text: string): string => (text.isWellFormed() ? tex
 /** {@link toWellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
 interface HygieneStream {
   readonly push: (piece: string) => string
-  /** The text is over: what was held back. */
+  /** Ends the text and returns the part that was held back. */
   readonly end: () => string
 }
 
@@ -85,7 +84,7 @@ const gap = String.raw`\s{0,${maxGap}}`
 const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
 const note = /\[system note:[^\]]{0,800}\]\s?/gi
 
-/** Takes fences out of what a user or a memory provider wrote. Linear, whatever the nesting. */
+/** Removes fences from text of a user or a memory provider. Linear for any nesting. */
 export const stripFences = (text: string): string => {
   if (!/<|\[system note:/i.test(text)) return text
   const found = Array.from(text.matchAll(tag), (match) => ({
@@ -118,7 +117,7 @@ export const stripFences = (text: string): string => {
 interface FenceStream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
-  /** The text is over: what was held back. */
+  /** Ends the text and returns the part that was held back. */
   readonly end: () => string
 }
 

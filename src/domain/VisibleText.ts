@@ -26,7 +26,7 @@ const hidden = [
 const hiddenInLines = new RegExp(String.raw`${emojiSource}|((?![\n\t])[${hidden}])`, "gv")
 const hiddenInLine = new RegExp(`${emojiSource}|([${hidden}])`, "gv")
 
-/** Marks the character of the first group; an emoji has none. */
+/** Marks the character of the first group. An emoji has no such group and is unchanged. */
 const markCharacter = (match: string, found: string | undefined): string =>
   found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
 

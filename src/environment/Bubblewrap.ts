@@ -1,7 +1,7 @@
 /**
  * The wall of Linux: bubblewrap with namespaces for users, processes, mounts and the network, no new privileges, no
- * capabilities. Each command has mounts of its own that follow the rules; all of a sandbox share one network namespace,
- * so that a command reaches the server that another one started.
+ * capabilities. Each command has its own mounts, according to the rules. All commands of a sandbox share one network
+ * namespace, so that a command reaches a server that another one started.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -82,7 +82,7 @@ const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> 
         return isFile === true ? ["--ro-bind", "/dev/null", path] : ["--tmpfs", path]
     }
   }),
-  // Last: what is shown below a hidden directory is mounted into it before.
+  // Applied last, because visible places below a hidden directory are mounted before it becomes read-only.
   ...rules.flatMap(({ allows, isFile, path }) =>
     allows === "nothing" && isFile !== true ? ["--remount-ro", path] : []
   )
@@ -110,13 +110,13 @@ const readTextUntil = (
 interface JoinedNamespace {
   /** A process in it. */
   readonly pid: number
-  /** Port there on which a proxy answers; undefined where there is none. */
+  /** Port inside the namespace on which a proxy answers; `undefined` without a proxy. */
   readonly port: string | undefined
 }
 
 /**
- * A network namespace without a network, in which all commands of a sandbox reach each other: one process holds it, and
- * is started again when somebody ended it. With a socket file of a proxy it carries connections there.
+ * A network namespace without a network, in which all commands of a sandbox reach each other. One process holds it and
+ * is restarted if it ends. With the socket file of a proxy, the process carries connections to it.
  */
 const makeNamespace = Effect.fnUntraced(function* (
   spawner: ChildProcessSpawner["Service"],
@@ -156,7 +156,7 @@ const makeNamespace = Effect.fnUntraced(function* (
         }
       )
     )
-    // It ends by itself when its input does, which is sooner than what a kill leaves behind is gone.
+    // The process ends when its input does. This is faster than to kill it and wait until its children are gone.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second"))
     )

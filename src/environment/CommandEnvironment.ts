@@ -46,7 +46,7 @@ export interface Explanation {
   readonly isAsked: boolean
 }
 
-/** Access to working trees for programs that nobody but hermes names, such as its own `git`. */
+/** Access to working trees for programs that only hermes starts, such as its own `git`. */
 export interface TreeAccess {
   /** `here`: the trees are directories of this machine. */
   readonly place: "here" | "elsewhere"
@@ -68,7 +68,7 @@ export interface Service {
   readonly name: "local" | "sandbox" | "docker" | "ssh"
   /** True where commands cannot do all that the user can. */
   readonly isConfined: boolean
-  /** Description for a model that works in it; undefined where there is nothing to say. */
+  /** Description for the model that works in it; `undefined` if there is nothing to describe. */
   readonly description: string | undefined
   /** Hosts that its commands reach: none, some, or all. */
   readonly reach: "none" | "hosts" | "all"
@@ -81,13 +81,13 @@ export interface Service {
    * Tells once what happened to the environment since the last call: it was started again, it ended under a command.
    */
   readonly notice: Effect.Effect<string | undefined>
-  /** Directory in it that stands for an absolute directory of this machine. */
+  /** Maps an absolute directory of this machine to its directory in the environment. */
   readonly directory: (given: string) => Effect.Effect<string>
-  /** Home directory of its commands; undefined where nobody can tell. */
+  /** Home directory of its commands; `undefined` if unknown. */
   readonly home: Effect.Effect<string | undefined>
   /**
-   * Address on this machine of a port that its commands listen on, for as long as the scope is open. The number is the
-   * same where it is free here. Nothing has to listen yet.
+   * Returns an address on this machine for a port that its commands listen on, while the scope is open. The number is
+   * the same if it is free here. The port does not need a listener yet.
    */
   readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
   /** Looks at the files of its working trees for this program, around commands and not as one of them. */
@@ -101,17 +101,15 @@ export interface Service {
   readonly processes: "here" | "elsewhere"
   /** Starts processes in it. */
   readonly spawner: ChildProcessSpawner["Service"]
-  /**
-   * Processes and files around it, for a command that the user lets out; undefined where there is nothing around it.
-   */
+  /** Processes and files outside of it, for a command that the user lets out; `undefined` if it has no outside. */
   readonly outside: Pick<Service, "spawner" | "files"> | undefined
   /** Its files, as its processes see them. */
   readonly files: FileSystem.FileSystem
   /** Files from which something would run later, where the environment renames those that commands make. */
   readonly planted?: PlantedFiles | undefined
   /**
-   * Directories of this machine with the temporary files of the call's commands; undefined where these share those of
-   * the machine.
+   * Directories of this machine with the temporary files of the call's commands; `undefined` if the commands share the
+   * machine's own.
    */
   readonly temporaryDirectories?: Effect.Effect<ReadonlyArray<string>, PlatformError> | undefined
 }
@@ -129,7 +127,7 @@ export const CallDirectory = Context.Reference<string | undefined>("hermes-effec
   defaultValue: () => undefined
 })
 
-/** Directory of another machine that a run works in there, in the place of the one of the settings. */
+/** Directory on another machine that a run works in. Replaces the directory of the settings. */
 export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", {
   defaultValue: () => undefined
 })
@@ -165,7 +163,8 @@ export interface HostRequests {
 }
 
 /**
- * Whom an environment with a network of its own asks about hosts, for the call that is served; nobody when undefined.
+ * Receives the questions about hosts from an environment with its own network, for the current call; `undefined` if
+ * hosts are not asked about.
  */
 export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-effect/environment/HostRequests", {
   defaultValue: () => undefined

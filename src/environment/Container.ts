@@ -5,22 +5,21 @@
  * **Details**
  *
  * A container has no capabilities, gains no privileges, has bounds for memory, processors and processes, its own `/tmp`
- * and home directory, and no network unless it is given. The working tree stands at its own path, mounted, or as a copy
- * that this machine never sees again. In a mounted tree `.git/hooks`, `.git/config` and `.hermes`, from which something
- * runs on this machine later, are read-only, and `.env` files are empty. Files that it makes belong to the caller. Of
- * the variables of this program only those that are named enter it.
+ * and home directory, and no network unless it is given. The working tree has its usual path: it is mounted, or copied
+ * without a way back to this machine. In a mounted tree `.git/hooks`, `.git/config` and `.hermes`, whose contents this
+ * machine may run later, are read-only, and `.env` files are empty. Files that it creates belong to the caller. Only
+ * the named variables of this program enter it.
  *
- * The container lives as long as the client that holds it, which lives as long as this program: a program that is
- * killed leaves none. What is left nevertheless is labelled with its owner, and removed by the next program that finds
- * the owner gone.
+ * The container lives as long as its client, which ends with this program, even if the program is killed. A container
+ * that remains nevertheless has a label with its owner, and the next program that finds the owner gone removes it.
  *
- * The engine is asked when the layer is built, and a `ConfigError` says what is missing. An image or a mount that is
- * missing fails the command, with the remedy. Images are not fetched.
+ * The engine is checked when the layer is built, and a `ConfigError` names the missing part. If an image or a mount is
+ * missing, the command fails with the remedy. Images are not fetched.
  *
  * **Gotchas**
  *
- * Files outside of mounts are gone with the container, by its lifetime too; the next call is told. The kernel is
- * shared.
+ * Files outside of mounts are removed with the container, also when its lifetime ends; the next call reports this. The
+ * kernel is shared.
  *
  * **Example** (An agent whose commands run in a container)
  *
@@ -78,7 +77,7 @@ export interface Options {
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** `read-only`: the working tree is not written. */
   readonly policy: "read-only" | "workspace-write"
-  /** `buildMount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
+  /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
   readonly workspace: "mount" | "copy"
   /** `all`: the network that the engine gives. */
   readonly network: "none" | "all"
@@ -314,7 +313,7 @@ const describeStartFailure = (engine: Engine, { limits }: Options, image: string
 /** Time to look for an image, and to fetch one. */
 const imageTimes = { look: "10 seconds", fetch: "600 seconds" } as const
 
-/** Makes sure that the engine has an image: looks for it, and fetches it where it is missing. */
+/** Ensures that the engine has an image, and fetches the image if it is missing. */
 export const fetchImage = Effect.fn("Container.fetchImage")(function* (
   binary: string | undefined,
   image: string
@@ -354,12 +353,12 @@ export const describeContainer = ({ image, network, policy, workspace }: Options
         : "of what they write only the working tree is kept"
   }${network === "none" ? ", and there is no network" : ""}. Do not work around it: tell the user what needs more.`
 
-/** Environment in containers; it fails where there is no engine. */
+/** Environment in containers. Fails without an engine. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
-  // No more of the surroundings: their scope is not that of a container.
+  // Omits the other services of the context: their scope is not the scope of a container.
   const services = Context.make(FileSystem.FileSystem, fs).pipe(
     Context.add(Path.Path, path),
     Context.add(ChildProcessSpawner, outer)
@@ -369,7 +368,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* WorkingTree.make(options.home)
   const own = yield* readOwner(fs, "self")
   const caller = getProcessOwner()
-  /** Containers that need an empty directory to stand where none is. */
+  /** Counts the containers that need an empty directory at a path that does not exist. */
   const placeholders = new Map<string, number>()
   // Left by others: nothing to wait for, and nothing to fail for.
   yield* Effect.forkScoped(Effect.ignore(reapContainers(engine, own)))
@@ -408,12 +407,12 @@ export const make = Effect.fnUntraced(function* (options: Options) {
             })
             return made.pipe(
               Effect.andThen(held),
-              // Somebody else was first, or nobody can make one here.
+              // Another process created it first, or it cannot be created here.
               Effect.ignore,
               Effect.andThen(WorkingTree.findRuleAt("read", directory))
             )
           }),
-        // Nothing can be mounted where nothing is: what a command makes there goes with the container.
+        // A missing path cannot be mounted: a file that a command creates there is removed with the container.
         absent: (file) =>
           Effect.tap(WorkingTree.findRuleAt("read", file), (found) =>
             found.length > 0 ? Effect.void : runAtEnd(fs.remove(file, { recursive: true, force: true }))

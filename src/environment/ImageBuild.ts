@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * An image is named by the contents of its directory, so that it is built once; the engine keeps it. The build has the
- * network that the engine gives. A build that fails says the end of its log.
+ * The name of an image depends on the contents of its directory, so that it is built once; the engine stores it. The
+ * build has the engine's network. A failed build reports the end of its log.
  *
  * **Gotchas**
  *
- * Nobody removes these images: `docker images hermes-task` lists them.
+ * These images are never removed: `docker images hermes-task` lists them.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -93,7 +93,7 @@ export const build = Effect.fn("ImageBuild.build")(function* (
 })
 
 /**
- * A directory of an image on this machine, for as long as the scope lives; empty where the image has none of that name.
+ * A directory of an image, copied to this machine while the scope is open; empty if the image has no such directory.
  */
 export const extractContents = Effect.fn("ImageBuild.extractContents")(function* (
   binary: string | undefined,

@@ -1,13 +1,13 @@
 /**
- * Files that the words of a command name, read before it runs: what is in them, so that they can be put back, and what
- * of them cannot be kept.
+ * Files that the words of a command name, read before it runs: their contents, for a later restore, and the files that
+ * cannot be stored.
  *
  * **Details**
  *
- * All that stands below a place counts, whatever `.gitignore` says of it, empty directories too. Bounds hold for one
- * command: files, bytes, bytes of a file. What does not fit is a gap, named with its size. Directories that a build or
- * an installation makes again (`node_modules`; `dist` and its kin where `.gitignore` names them) are kept where they
- * fit, and are no gap where they do not.
+ * Everything below a place counts, including ignored files and empty directories. Bounds apply to one command: number
+ * of files, total bytes, and bytes of a file. A file beyond them is a gap, named with its size. Directories that a
+ * build or an installation can recreate (`node_modules`; `dist` and similar ones if `.gitignore` names them) are stored
+ * if they fit, and are not a gap otherwise.
  *
  * **Gotchas**
  *
@@ -21,8 +21,8 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Glob from "../domain/Glob.ts"
 
 /**
- * A file at one moment. `content` is that of a link: its target; of an empty directory nothing; undefined where it is
- * not kept.
+ * A file at one moment. `content` is the target of a link, empty for an empty directory, and `undefined` if it is not
+ * stored.
  */
 export interface FileState {
   readonly type: "file" | "link" | "directory"
@@ -50,7 +50,7 @@ export interface NamedPlace {
   readonly directory?: string | undefined
   /** True when `*`, `?` and `[` in the path match files. */
   readonly isPattern?: boolean | undefined
-  /** Pattern of the names below the place that are meant; all of them where there is none. */
+  /** Pattern of the names below the place that are meant; all names if absent. */
   readonly name?: string | undefined
   /** Files that git lists for the place are meant. */
   readonly listing?: Listing | undefined
@@ -73,11 +73,11 @@ export interface Surroundings {
   /** Directory of the call. */
   readonly cwd: string
   readonly home: string | undefined
-  /** Files of a place that are looked at; what stands beyond is not counted. */
+  /** Maximum number of files of a place that are read; files beyond it are not counted. */
   readonly counted: number
   /** True of a path of the tree whose content is never kept. */
   readonly isHidden: (path: string) => boolean
-  /** Files by what git knows of them, from the tree on; undefined where git cannot say. */
+  /** Paths of files relative to the tree, as git lists them; `undefined` if git cannot list them. */
   readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
   /** True of a path of the tree that `.gitignore` files name. */
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
@@ -180,7 +180,7 @@ const readState = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads what stands at some places. */
+/** Reads the files at the given places. */
 export const read = Effect.fnUntraced(function* (
   places: ReadonlyArray<NamedPlace>,
   { counted, cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
@@ -265,7 +265,7 @@ export const read = Effect.fnUntraced(function* (
     else into.set(file, state)
   })
 
-  /** Keeps all below a path; what is made again by a tool waits, where `later` is given. */
+  /** Stores everything below a path. With `later`, directories that a tool can recreate are deferred. */
   const storeTree = (
     file: string,
     name: string | undefined,
@@ -366,7 +366,7 @@ const isSame = (one: FileState, other: FileState | undefined): boolean =>
       other.content !== undefined &&
       one.content.every((byte, index) => byte === other.content?.[index])))
 
-/** Those of some files that are other ones now. */
+/** Returns the files that have changed. */
 export const findChanges = Effect.fnUntraced(function* (
   files: NamedContents["files"]
 ): Effect.fn.Return<ReadonlyArray<ChangedFile>, never, FileSystem.FileSystem> {

@@ -1,17 +1,17 @@
 /**
- * A repository that a command makes in the root of a working tree which has none: `git init` behind a wall.
+ * A repository that a command creates in the root of a working tree without one: `git init` in a sandbox.
  *
  * **Details**
  *
- * The command finds an empty `.git` of its own, in a directory that no other command sees. When it has ended with all
- * that it started, what git needs is copied to the tree: objects, references, the index, and of the configuration the
- * lines that name no program. Hooks but for samples, links, and files that lead git elsewhere stay behind. From then on
- * the rules of {@link WorkingTree} keep it.
+ * The command sees an empty `.git` in a private directory. After the command and all its processes have ended, the data
+ * that git needs is copied to the tree: objects, references, the index, and the configuration lines that do not name a
+ * program. Hooks other than samples, links, and files that redirect git are not copied. From then on the rules of
+ * {@link WorkingTree} protect the repository.
  *
  * **Gotchas**
  *
- * A process that ran before goes on seeing none. Of two commands that make one at the same time the first to end
- * counts.
+ * A process that was already running still sees no repository. If two commands create one at the same time, the first
+ * to end counts.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */

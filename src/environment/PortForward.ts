@@ -1,16 +1,16 @@
 /**
  * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are
- * carried inside, each by a process of its own that ends with it.
+ * carried inside, each by a separate process that ends with it.
  *
  * **Details**
  *
- * The number is that of the port inside where it is free here, else any. Nothing has to listen inside yet: a connection
- * that nobody takes there is closed.
+ * The number is the port inside if that is free here, else any. The port inside does not need a listener yet: until it
+ * has one, connections are closed.
  *
  * **Gotchas**
  *
- * Every user and program of this machine can connect while the scope is open: bytes are passed on as they are, so that
- * there is no place for a credential. The program inside decides whom it answers.
+ * Every user and program of this machine can connect while the scope is open: bytes are passed on unchanged, without a
+ * place for a credential. The program inside decides whom it answers.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"
@@ -38,7 +38,7 @@ export const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
 export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
   Effect.as(checkPort(port), { host: "localhost", port })
 
-/** Carries connections by processes whose standard streams are those of a connection inside. */
+/** Carries each connection by a process whose standard streams are connected to the port inside. */
 export const carryConnections = (
   port: number,
   bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
@@ -67,7 +67,7 @@ socket.pipe(process.stdout)
 socket.on("error", ({ message }) => { console.error(message); process.exit(1) }).on("close", () => process.exit())
 `
 
-/** Script that carries its standard streams to the port `$1`, by what the environment has. */
+/** Script that connects its standard streams to the port `$1`, with a program that the environment has. */
 export const carrierScript = [
   `if command -v node >/dev/null; then exec node -e '${carrier}' "$1"`,
   `elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"`,

@@ -1,17 +1,17 @@
 /**
- * Gives a command a terminal of its own, by a program that the environment has: `script` of util-linux, `script` of BSD
- * and macOS, or `python3`.
+ * Runs a command in its own terminal, by a program of the environment: `script` of util-linux, `script` of BSD and
+ * macOS, or `python3`.
  *
  * **Details**
  *
- * The terminal has a set size and ends a line of output by a newline alone. What is written to the program's standard
- * input is typed on it, and the end of that input is typed as Ctrl-D. The exit code is that of the command, 128 + the
- * number for one that a signal ended.
+ * The terminal has a set size and ends a line of output by a newline alone. Data written to the program's standard
+ * input is typed on it, and the end of that input is typed as Ctrl-D. The exit code is the command's exit code, or 128
+ * + the number of the signal that ended it.
  *
  * **Gotchas**
  *
  * Standard error is the terminal too. Input is echoed. Ctrl-D ends the input of one reader, and only at the beginning
- * of a line: a second reader waits for what nobody types.
+ * of a line: a second reader waits without end.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -28,7 +28,7 @@ interface Size {
   readonly columns: number
 }
 
-/** Size of a terminal that nobody gave another one. */
+/** Default size of a terminal. */
 const defaultSize: Size = { rows: 24, columns: 80 }
 
 const Maker = Schema.Literals(["util-linux", "bsd", "python3"])
@@ -81,8 +81,8 @@ const trial = [
 const triedWithin = "20 seconds"
 
 /**
- * Finds the program that makes terminals in the environment of the spawner; undefined where there is none. `options`
- * are those of the command that it is for: directory and variables.
+ * Finds the program that creates terminals in the environment of the spawner; `undefined` if there is no such program.
+ * `options` are the directory and the variables of the command that needs the terminal.
  */
 export const findMaker = ({
   cwd,

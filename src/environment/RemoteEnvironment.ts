@@ -1,12 +1,12 @@
 /**
- * An environment on machines that are started when they are needed: containers, connections. One for each working
- * directory or one for all, held while something runs, let go after a time without use, and started again when it is
- * gone.
+ * An environment on machines that are started when they are needed: containers, connections. There is one for each
+ * working directory or one for all. It is held while a command runs, released after a time without use, and started
+ * again if it is gone.
  *
  * **Details**
  *
- * Only variables that the environment admits leave this machine: those of an allow-list and those that a call itself
- * gives, never what this program has in its own.
+ * Only variables that the environment admits leave this machine: variables of an allow-list and variables that a call
+ * itself sets. No other variable of this program does.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ export interface Options extends Pick<Service, "name" | "isConfined" | "descript
   readonly start: (key: string) => Effect.Effect<Machine, PlatformError, Scope.Scope>
   /** Time without use after which a machine is let go. */
   readonly lifetime: Duration.Duration
-  /** Variables of this program that its processes get, besides those of the language and the terminal. */
+  /** Variables of this program that its processes receive, besides language and terminal variables. */
   readonly admitted: ReadonlyArray<string>
   /** Variables of every command. */
   readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
@@ -49,7 +49,7 @@ export interface Options extends Pick<Service, "name" | "isConfined" | "descript
 
 /** Variables of this program that every environment gets. */
 const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
-/** Variables that are of a machine, and never those of another one. */
+/** Variables that describe one machine and are never passed to another. */
 const ofMachine =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
 
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     idleTimeToLive: options.lifetime
   })
 
-  /** The machine of the call, started where there is none or where it is gone; it stays while the scope is open. */
+  /** The machine of the call. It is started if it does not run, and stays while the scope is open. */
   const machine = Effect.gen(function* () {
     const key = yield* options.key
     const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))

@@ -39,7 +39,7 @@ const tags: ReadonlyArray<readonly [RegExp, SystemErrorTag]> = [
   [/busy/i, "Busy"]
 ]
 
-/** Error of a script, by what its tools said in the language C. */
+/** Creates the error of a script from the messages of its tools, which use the language C. */
 const makeSystemError = (method: string, path: string, errors: string): PlatformError =>
   systemError({
     _tag: tags.find(([pattern]) => pattern.test(errors))?.[1] ?? "Unknown",

@@ -4,18 +4,17 @@
  *
  * **Details**
  *
- * The client runs one fixed script. It reads what to run from its standard input (variables, directory, words), so that
- * neither stands in a command line that others can see, says the id and the process group of what it starts, and at the
- * end its exit code, each behind a random mark in the standard output, from which they are taken out. So a command that
- * leaves a process behind has ended when it ends, and a client that fails is told from a command that does.
+ * The client runs one fixed script. It reads variables, directory and words from its standard input, so that they are
+ * not visible in a command line. It reports the id and the process group of the process that it starts, and finally its
+ * exit code, each behind a random mark in the standard output, from which these reports are removed. So a command that
+ * leaves a process behind has ended when it ends, and a failed client can be distinguished from a failed command.
  *
  * Everything that a command starts has its mark as a variable of the environment. A signal goes to the process group;
  * when the scope of a process is closed, its group and everything with its mark is killed.
  *
  * **Gotchas**
  *
- * A process that a signal ended has the exit code that a shell gives it, 128 + the number. Standard streams cannot be
- * inherited.
+ * A process that a signal ended has the exit code of a shell, 128 + the number. Standard streams cannot be inherited.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -168,8 +167,8 @@ const parseReport = (line: string): Report => {
 }
 
 /**
- * Takes the reports out of a standard output. What stands before the first one is a greeting of the machine. Pure but
- * for its state.
+ * Removes the reports from a standard output. Text before the first one is a greeting of the machine. Pure but for its
+ * state.
  */
 const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report>) => {
   const begin = encoder.encode(`\u0001${mark} `)
@@ -182,7 +181,7 @@ const makeReader = (mark: string): ((bytes: Uint8Array) => ReadonlyArray<Uint8Ar
       const at = findBytes(rest, begin, 0)
       const end = at === -1 ? -1 : rest.indexOf(0x0a, at)
       if (end === -1) {
-        // The beginning of a report may be the end of what is there.
+        // The end of the buffer may be the beginning of a report.
         const possible = at !== -1 ? at : rest.indexOf(0x01, Math.max(0, rest.length - begin.length))
         const cut = possible === -1 ? rest.length : possible
         if (!isGreeting && cut > 0) out.push(rest.slice(0, cut))

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A script is sent as lines that a line with a random mark ends. The shell evaluates it in a subshell without input and
- * answers with what it printed, as it is, then its exit code and its standard error between two marks. Scripts are
- * answered in their order.
+ * A script is sent as lines, followed by a line with a random mark. The shell evaluates it in a subshell without input
+ * and answers with its unchanged output, then its exit code and its standard error between two marks. Scripts are
+ * answered in order.
  *
  * **Gotchas**
  *
@@ -40,7 +40,7 @@ export interface Answer {
 
 /** The client ended, and with it the shell. */
 export class ShellEnded extends Schema.TaggedError<ShellEnded>("hermes-effect/environment/ShellEnded")("ShellEnded", {
-  /** End of what the client wrote to its standard error. */
+  /** Last part of the client's standard error. */
   errors: Schema.String,
   code: Schema.optional(Schema.Int)
 }) {}
@@ -103,7 +103,7 @@ export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 /** Standard error of a client. */
 interface ClientErrors {
-  /** The end of what was said, once the client has ended. */
+  /** The last part of the output, once the client has ended. */
   readonly text: Effect.Effect<string>
   /** Waits for its end. */
   readonly ended: Effect.Effect<unknown>
@@ -118,7 +118,7 @@ export const readErrors = Effect.fnUntraced(function* (
   const reader = yield* Stream.runForEach(stderr, (bytes) => {
     kept = joinBytes([kept, bytes]).slice(-maxErrorBytes)
     return onBytes(bytes)
-    // The pipe broke: what was said until then is what there is.
+    // The pipe broke: the text received until then is the result.
   }).pipe(Effect.ignore, Effect.forkScoped)
   const ended = Fiber.await(reader)
   // A process that a client left behind may hold the pipe.

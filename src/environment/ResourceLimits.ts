@@ -1,18 +1,18 @@
 /**
- * Limits of what one command may use, with everything that it starts: processor time, memory, processes, output
- * and temporary files (`terminal.limits`). A command that is over one is killed, and its output says which.
+ * Limits of one command and all its processes: processor time, memory, processes, output and temporary files
+ * (`terminal.limits`). A command that exceeds one is killed, and its output names the limit.
  *
  * **Details**
  *
- * The processes of a command are looked at in `/proc` five times a second, and only where a limit is set; the wrappers
- * of a sandbox count as processes of the command. Memory is what belongs to the processes alone: what they share with
- * files is left out. How long a command may take is its timeout. Temporary files are bounded in a sandbox, which has
- * them for itself (`TemporarySpace`).
+ * The processes of a command are read from `/proc` five times a second, and only if a limit is set; the wrappers of a
+ * sandbox count as processes of the command. Memory does not include pages shared with files. The duration of a command
+ * is limited by its timeout. Temporary files are limited in a sandbox, whose temporary directories are private
+ * (`TemporarySpace`).
  *
  * **Gotchas**
  *
- * Between two looks a command can use more than it may, for a fifth of a second. On this machine as it is, a process
- * that left its parent and its group is not seen; behind a sandbox nothing leaves.
+ * Between two readings, a fifth of a second, a command can exceed its limits. Without a sandbox, a process that left
+ * its parent and its group is not counted; in a sandbox it cannot leave them.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -54,7 +54,7 @@ export interface Limits {
 export const chooseTemporaryBound = (free = Infinity): number =>
   free === Infinity ? 4096 : Math.max(64, Math.floor(Math.max(free / 10, Math.min(4096 * mega, free / 2)) / mega))
 
-/** Limits of a command in a sandbox, where the settings have none: what no build needs, and the machine survives. */
+/** Default limits of a command in a sandbox: above the needs of any build, and safe for the machine. */
 export const makeDefaults = (): Limits => ({
   processes: 2000,
   memoryMb: Math.max(1000, Math.floor((getMachineMemory() * 0.75) / mega)),
@@ -79,8 +79,7 @@ const readField = (text: string, name: string): number =>
   Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /**
- * Memory of a process in MB as its share of what it has in common with others: a page of four processes counts a
- * quarter for each.
+ * Memory of a process in MB. Shared memory counts in proportion: a page of four processes counts a quarter for each.
  */
 const readShare = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, pid: number) {
   const text = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/smaps_rollup`), () => "")
@@ -113,7 +112,7 @@ const measureUsage = Effect.fnUntraced(function* (
     )
     processes++
     pids.push(pid)
-    // Own time and that of children that ended, behind the name, which may hold anything.
+    // Time of the process and of its ended children. The fields follow the name, which may contain any character.
     cpu += stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -267,7 +266,7 @@ const limitSpawner = (
 /** Finds the temporary directories of the call that is served. */
 type FindSpace = Effect.Effect<TemporarySpace.TemporarySpace, PlatformError>
 
-/** Temporary directories of each conversation of an environment, with what was found in them. */
+/** Stores the measured temporary directories of each conversation of an environment. */
 const rememberSpaces = (directories: NonNullable<Service["temporaryDirectories"]>): FindSpace => {
   const known = new Map<string, TemporarySpace.TemporarySpace>()
   return Effect.map(directories, (list) => {

@@ -1,27 +1,27 @@
 /**
- * An environment on this machine behind a wall: commands and file tools write below the working tree and in temporary
- * directories of their own only, do not see credentials, and reach no network unless it is given.
+ * An environment on this machine in a sandbox: commands and file tools write only below the working tree and in their
+ * own temporary directories, do not see credentials, and reach no network unless it is allowed.
  *
  * **Details**
  *
- * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real
- * machine); both follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only:
- * `.git/hooks`, `.git/config` (of repositories below it too), `.hermes` and the settings of editors, shells, package
- * managers and agents, from which something runs later; such a file that a command makes is renamed when the command
- * has ended (`planted` of the environment). The files of the running program are read-only wherever they lie.
- * Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
- * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A
- * working tree that holds the user's home directory cannot be written.
+ * Sandboxes use bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a
+ * real machine); both follow the same {@link SandboxRules}. Inside of the working tree these are read-only:
+ * `.git/hooks`, `.git/config` (of nested repositories too), `.hermes` and the settings of editors, shells, package
+ * managers and agents, which other programs run or read later. If a command creates such a file, it is renamed when the
+ * command has ended (`planted` of the environment). The files of the running program are read-only everywhere. If
+ * `.git` or `.hermes` is missing, an empty directory replaces it until the sandbox ends. A repository that a command
+ * creates there is kept without the parts that run programs (Linux), or cannot be created (macOS). A working tree that
+ * contains the user's home directory cannot be written.
  *
- * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says
- * what is missing, and nothing runs.
+ * The sandbox is tested when the layer is built. If it cannot be set up, the layer fails with a `ConfigError` that
+ * names the missing part, and no command runs.
  *
  * **Gotchas**
  *
- * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. A
- * repository that a command makes below the working tree has the settings and hooks that this command gave it: git of
- * the user runs them there. Later commands and file tools do not change them. The kernel is shared: this holds a
- * program that goes astray or was talked into something, not an exploit of the kernel.
+ * On Linux, stopping a command kills it at once, without the grace period of `SIGTERM` on the host. A repository that a
+ * command makes below the working tree has the settings and hooks that this command gave it: git of the user runs them
+ * there. Later commands and file tools do not change them. The kernel is shared: the sandbox confines a faulty or
+ * misled program, not an exploit of the kernel.
  *
  * **Example** (An agent whose commands write below the working tree only)
  *
@@ -84,7 +84,7 @@ export interface Options extends SandboxPlaces.Options {
   readonly network: "none" | "all" | SandboxNetwork.Hosts
 }
 
-/** The wall of the sandboxes that are built; that of this operating system. */
+/** Kind of the sandboxes that are built; by default, the kind of this operating system. */
 export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
   defaultValue: () => (operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap)
 })
@@ -312,8 +312,9 @@ const trySandbox = Effect.fnUntraced(
 )
 
 /**
- * The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. It fails where
- * the trial itself could not be made, as without free descriptors or space: that says nothing about the machine.
+ * Returns the reason why this machine cannot build a sandbox, or `undefined` if it can. Starts a sandbox and ends it.
+ * Fails if the test itself was not possible, for example without free descriptors or space: this does not describe the
+ * machine.
  */
 export const findObstacle = (
   options: Options

@@ -1,14 +1,13 @@
 /**
- * Caches of package managers, for each project its own: what a command writes there is read by later commands of the
- * same project behind the wall, and by no program of the user.
+ * Caches of package managers, separate for each project: files that a command writes there are read by later sandboxed
+ * commands of the same project, and never by the user's programs.
  *
  * **Details**
  *
- * They lie in one directory of the sandbox's owner, below it one for each working tree. Where a wall mounts, the
- * project's cache stands at the usual place of the shared one; a place that is not there, and every place behind a
- * wall that cannot mount, is named by the variables that package managers read. Large data that is downloaded once
- * (browsers, models) is shown from the shared cache, read-only, and so are the stores of package managers that can
- * look into two places (`SharedCaches`).
+ * They are in one directory of the sandbox's owner, with a subdirectory for each working tree. If the sandbox can
+ * mount, the project's cache replaces the shared one at its usual path. If the path is missing or the sandbox cannot
+ * mount, the variables that package managers read name the cache. Large downloads (browsers, models) are visible from
+ * the shared cache, read-only, and so are the stores of package managers that support two places (`SharedCaches`).
  *
  * Caches of a project that was not used for 30 days are removed when another one is used.
  *

@@ -1,21 +1,21 @@
 /**
- * The files of this machine as the processes of a sandbox see them: what its rules hide cannot be read, what they do
- * not allow cannot be written, and its own temporary directories stand at their usual paths.
+ * The files of this machine as the processes of a sandbox see them: hidden files cannot be read, files outside of the
+ * allowed places cannot be written, and its own temporary directories have their usual paths.
  *
  * **Details**
  *
- * A file is held first, with symbolic links followed, then judged by where it really is, and then read or changed
- * through what is held (`HeldPath`): a process that swaps a directory for a link in between changes nothing. A name
- * that is made, renamed or removed is one in a directory that is held, and a new file is never opened through a link.
- * What is refused fails as the system would refuse it (`PermissionDenied`).
+ * A file is opened first, with symbolic links followed, then checked by its real path, and then read or changed through
+ * its handle (`HeldPath`), so a process that replaces a directory by a link in between has no effect. Names are
+ * created, renamed and removed in a directory that is held, and a new file is never opened through a link. A refused
+ * operation fails like one of the system (`PermissionDenied`).
  *
  * Files of other processes (`/proc/<pid>`) are not there, as in the sandbox.
  *
  * **Gotchas**
  *
- * A hard link is a second name of a file and not of a path: where somebody gave a secret one in the working tree
- * before, it can be read there, by commands too. Neither commands nor file tools can make one. A file with a second
- * name is not changed in place, only replaced, which leaves the other name as it was.
+ * A hard link is a second name of a file: if a secret file already has one in the working tree, it can be read there,
+ * by commands too. Neither commands nor file tools can create one. A file with a second name is not changed in place
+ * but replaced, which leaves the other name unchanged.
  *
  * `watch` follows a path.
  */
@@ -45,7 +45,7 @@ interface AdmittedPath {
   readonly place: string
 }
 
-/** Links to temporary directories lead to those of the host first. */
+/** Links to temporary directories lead to the host's own first. */
 const longestChain = 8
 
 /** Settings and hooks of any repository: git runs the programs that are named there. */
@@ -57,8 +57,8 @@ const otherProcess = /^\/proc\/\d+(?:\/|$)/
 const making: Partial<Record<FileSystem.OpenFlag, FileSystem.OpenFlag>> = { w: "wx", "w+": "wx+", a: "ax", "a+": "ax+" }
 
 /**
- * The file system of a sandbox over that of the host; `rules` and the directory for temporary files are those of the
- * call that is served.
+ * The file system of a sandbox over the file system of the host; `rules` and the directory for temporary files belong
+ * to the current call.
  */
 export const make = (
   host: FileSystem.FileSystem,
@@ -178,7 +178,7 @@ export const make = (
     return kept === undefined ? target : yield* makeDenial(method, given, `the sandbox keeps ${kept.path} in its place`)
   })
 
-  /** Works with what is held; errors name the path that was given. */
+  /** Works with a held file or directory; errors name the given path. */
   const runScoped = <A, R>(
     given: string,
     work: Effect.Effect<A, PlatformError, R>
@@ -218,7 +218,7 @@ export const make = (
         Effect.flatMap(admitChange(method, given), ({ at }) => use(at))
       )
 
-  /** Opens a file that is changed, or made where there is none. */
+  /** Opens a file to change it, and creates it if it is missing. */
   const openForWriting = <A, R>(
     method: string,
     given: string,
@@ -237,7 +237,7 @@ export const make = (
         return yield* makeDenial(method, given, "it is a link to a place that does not exist")
       return yield* use(at, made)
     }).pipe(
-      // Somebody made the file meanwhile: it is judged as one that is there.
+      // Another process created the file meanwhile: it is checked as an existing one.
       Effect.retry({ times: 3, while: ({ reason }) => making[flag] !== undefined && reason._tag === "AlreadyExists" })
     )
 
@@ -260,7 +260,7 @@ export const make = (
     if (found === true) return
     if (found === undefined && path.dirname(path.resolve(given)) !== path.resolve(given))
       yield* makeDirectory(path.dirname(path.resolve(given)), options)
-    // Somebody may have made it meanwhile.
+    // Another process may have created it meanwhile.
     yield* Effect.catchIf(
       one,
       ({ reason }) => found === undefined && reason._tag === "AlreadyExists",
@@ -417,7 +417,7 @@ export const make = (
           Effect.gen(function* () {
             const openOnHost = (at: string, flag: FileSystem.OpenFlag) =>
               host.open(at, { ...options, flag }).pipe(Effect.provideService(Scope.Scope, scope))
-            // The descriptor stands for the file itself, so that a link is refused where its name is looked at.
+            // The descriptor refers to the file itself, so a link has to be refused when its name is looked up.
             if (options?.noFollow === true)
               return yield* openOnHost((yield* admitEntry("open", given, flag === "r" ? "read" : "write")).at, flag)
             return flag === "r"

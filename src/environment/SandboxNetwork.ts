@@ -1,14 +1,14 @@
 /**
- * The hosts that the commands of a sandbox reach, and the proxy that lets them.
+ * The hosts that the commands of a sandbox may reach, and the proxy to them.
  *
  * **Details**
  *
  * The proxy runs in this program. A host that the settings list is reached at once, unless a rule of `permissions`
- * refuses it to the tool call that the command belongs to. About every other host that call is asked
- * ({@link HostRequests}), which the proxy knows by a password in the address that the command finds in its environment.
- * A program that gives no password is told to (407), or reaches the listed hosts only. A socket file is in a directory
- * of this user and inside of one sandbox. A port is reached by every user and program of the machine, so that all
- * passwords of its sandbox begin with a secret without which nothing is reached, listed or not.
+ * refuses it to the tool call that the command belongs to. For every other host, the user of that call is asked
+ * ({@link HostRequests}). The proxy identifies the call by a password in the address that the command finds in its
+ * environment. A program without a password is asked for one (407), or reaches only the listed hosts. A socket file is
+ * in a directory of this user and inside of one sandbox. A port is reached by every user and program of the machine, so
+ * that all passwords of its sandbox begin with a secret without which nothing is reached, listed or not.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -34,8 +34,8 @@ interface Proxy {
   /** Port of the loopback address; undefined on a socket file. */
   readonly port: number | undefined
   /**
-   * Password of the commands of the tool call that is served: hosts are asked about until the scope ends. Undefined
-   * where no user is asked and no other program reaches the proxy.
+   * Password of the commands of the current tool call: hosts are asked about until the scope ends. `undefined` if the
+   * user is not asked and no other program reaches the proxy.
    */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
 }
@@ -99,7 +99,7 @@ export const openProxy = Effect.fnUntraced(function* (
   return { port, caller }
 })
 
-/** Variables that tell programs of a proxy on a port of the loopback address; none where there is no proxy. */
+/** Builds the variables that name a proxy on a port of the loopback address; empty without a proxy. */
 export const buildVariables = (
   port: string | undefined,
   caller: string | undefined
@@ -138,9 +138,9 @@ export const parseSocketPaths = (text: string): ReadonlyArray<string> => {
 const covered = ["/run", "/var/run", "/tmp", "/var/tmp", "/proc", "/dev"]
 
 /**
- * Lists the Unix sockets of services that commands must not reach, each to be covered: a read-only mount does not keep
- * a process from connecting to one. `/proc/net/unix` lists those of this network namespace. `trees` and `named` are
- * places whose sockets stay.
+ * Lists the Unix sockets of services that commands must not reach, each to be covered: a read-only mount does not
+ * prevent a connection. `/proc/net/unix` lists the sockets of this network namespace. Sockets in `trees` and `named`
+ * are left out.
  */
 export const listServiceSockets = Effect.fnUntraced(function* (
   trees: ReadonlyArray<string>,

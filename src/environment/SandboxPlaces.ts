@@ -1,6 +1,6 @@
 /**
- * Rules of a sandbox for the files that exist now: its working tree with what is fixed in it, repositories below it,
- * temporary directories, caches, hidden places.
+ * Rules of a sandbox for the files that exist now: its working tree with the protected files in it, nested
+ * repositories, temporary directories, caches, hidden places.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import * as WorkingTree from "./WorkingTree.ts"
 
 const noCaches: SandboxCaches.ProjectCaches = { rules: [], variables: {} }
 
-/** Bounds of what the commands of a sandbox read and write. Paths are absolute. */
+/** Limits of the files that the commands of a sandbox read and write. Paths are absolute. */
 export interface Options {
   /**
    * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written
@@ -59,8 +59,7 @@ export interface TemporaryDirectory {
 }
 
 /**
- * Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual
- * paths where they can stand there.
+ * Directories for temporary files, separate for each conversation, and at the usual paths if they can be mounted there.
  */
 export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: WallKind["paths"]) {
   const fs = yield* FileSystem.FileSystem
@@ -111,7 +110,7 @@ export const makeRules = Effect.fnUntraced(function* (
     Effect.forEach(
       placeholders,
       (placeholder) =>
-        // Whoever put something there keeps it.
+        // A directory that is no longer empty is not removed.
         Effect.ignore(removeEmptyDirectory(placeholder)),
       { discard: true }
     )
@@ -125,14 +124,14 @@ export const makeRules = Effect.fnUntraced(function* (
         )
       : Effect.void
 
-  /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
+  /** Rules for a directory that is never written. If it is missing, an empty one replaces it until the sandbox ends. */
   const reserveDirectory = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.flatMap(Effect.andThen(claimEmptyDirectory(directory), lookUpRule("read")(directory)), (found) =>
       found.length > 0 || options.policy === "read-only"
         ? Effect.succeed(found)
         : fs.makeDirectory(directory).pipe(
             Effect.tap(Effect.sync(() => placeholders.add(directory))),
-            // Somebody else was first, or nobody can make one here.
+            // Another process created it first, or it cannot be created here.
             Effect.ignore,
             Effect.andThen(lookUpRule("read")(directory))
           )
@@ -160,7 +159,7 @@ export const makeRules = Effect.fnUntraced(function* (
     return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
   })
 
-  /** The tree that commands of the call may write; undefined where they may write none. */
+  /** The tree that commands of the call may write; `undefined` if they may not write a tree. */
   const findWrittenTree = Effect.gen(function* () {
     const directory = yield* CallDirectory
     const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)

@@ -1,13 +1,12 @@
 /**
- * Finds out once whether this machine can build a sandbox; the answer is kept in the home directory of hermes.
+ * Tests once whether this machine can build a sandbox; the answer is stored in the home directory of hermes.
  *
  * **Details**
  *
- * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program
- * runs in, and the file of the program that builds the wall (where it stands on most machines). A machine that could
- * not build one is tried again by each run, which costs a few milliseconds; a file that cannot be read or written costs
- * the same. A trial that could not be made (no free descriptors) is an error and no answer. The notice for the user is
- * due once for each reason.
+ * The answer is valid while the machine is the same: the boot of its kernel, the namespaces of this program, and the
+ * file of the program that builds the sandbox, at its usual path. If the test failed, each run repeats it, which costs
+ * a few milliseconds; so does a file that cannot be read or written. A test that was not possible (no free descriptors)
+ * is an error and not an answer. The user sees the notice once for each reason.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -58,7 +57,7 @@ export const find = Effect.fnUntraced(function* <E, R>(
   if (known === undefined || known.machine !== machine || known.reason !== reason) {
     yield* Schema.encodeEffect(Kept)({ machine, ...(reason === undefined ? {} : { reason }) }).pipe(
       Effect.flatMap((text) => fs.writeFileString(file, text, { mode: 0o600 })),
-      // Nobody has to remember it: the next run finds it again.
+      // A failed write has no effect: the next run repeats the test.
       Effect.ignore
     )
   }

@@ -1,6 +1,6 @@
 /**
- * Rules that keep the running program as it is: a command that changes what its next start loads would run outside of
- * every wall.
+ * Rules that protect the running program: a command that changes its files would run outside of every sandbox at its
+ * next start.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -27,7 +27,7 @@ export const findRules = Effect.fnUntraced(function* (
   }
   const kept = files.filter((file) => isWritten(file) && !isNamed(file))
   const found = yield* Effect.forEach(kept, (file) => findRuleAt("read", file))
-  // A tree that lies in the program; packages and what tools put beside them are no part of it.
+  // A tree inside of the program. Packages, and files that tools put beside them, are not a part of it.
   const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
   const inside = rules.filter(
     (rule) =>
@@ -45,8 +45,8 @@ export const remedy =
   "hermes itself is loaded from there: only terminal.sandbox.write lets it be changed, where it names that directory"
 
 /**
- * Describes the files of the program that rules keep, for a command that failed at the wall; undefined where there are
- * none. Pure.
+ * Describes the protected files of the program, for a command that the sandbox stopped; `undefined` if there are no
+ * such files. Pure.
  */
 export const describeKept = (rules: ReadonlyArray<Rule>): string | undefined => {
   const kept = rules.filter(({ keeps }) => keeps === "program").map(({ path }) => path)

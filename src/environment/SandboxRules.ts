@@ -1,11 +1,10 @@
 /**
- * Rules of a sandbox: what its processes may do with each path, as one ordered list. Pure.
+ * Rules of a sandbox: an ordered list of paths with the access that its processes have. Pure.
  *
  * **Details**
  *
- * The rule with the longest path that holds a path decides about it; of two rules of one path the stricter one does. A
- * path without a rule may be read. The list is both the mounts of the sandbox, in their order, and the judgement of the
- * file tools.
+ * The rule with the longest matching path applies; of two rules for the same path, the stricter one. A path without a
+ * rule may be read. The list defines both the mounts of the sandbox, in their order, and the checks of the file tools.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -17,13 +16,13 @@ export interface Rule {
   /** Absolute and real: without symbolic links. */
   readonly path: string
   readonly allows: "write" | "read" | "nothing"
-  /** Directory of the host that stands at `path`; `path` itself when absent. */
+  /** Directory of the host that is visible at `path`; `path` itself when absent. */
   readonly source?: string | undefined
   /** True of one file. */
   readonly isFile?: boolean | undefined
   /**
-   * True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the
-   * command.
+   * True for a missing path that must stay missing. It cannot be mounted, so a file that a command creates there is
+   * removed with the command.
    */
   readonly isAbsent?: boolean | undefined
   /**
@@ -73,7 +72,7 @@ export const sortRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
 export const isWithin = (path: string, root: string): boolean =>
   root === "/" || path === root || path.startsWith(`${root}/`)
 
-/** The rule that decides about a path; undefined where none does, and the path may be read. */
+/** Returns the rule for a path; `undefined` if no rule applies, and the path may be read. */
 export const findRule = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined =>
   rules.findLast((rule) => isWithin(path, rule.path))
 

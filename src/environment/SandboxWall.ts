@@ -1,5 +1,5 @@
 /**
- * The part of a sandbox that differs by operating system: how its wall starts a command, and how to tell that the wall
+ * The part of a sandbox that differs by operating system: how a command is started in it, and how to detect that it
  * stopped one. Policies, rules, hosts, variables and questions are the same for all (`Sandbox`).
  */
 import type * as Effect from "effect/Effect"
@@ -16,8 +16,8 @@ import type { Rule } from "./SandboxRules.ts"
 export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", {
   reason: Schema.String,
   /**
-   * True where it says nothing about the machine: the trial could not be made, for want of descriptors, processes or
-   * space.
+   * True if the reason is not a property of the machine: the test was not possible, for lack of descriptors, processes
+   * or space.
    */
   isPassing: Schema.optionalKey(Schema.Boolean)
 }) {}
@@ -35,20 +35,18 @@ export interface ConfinedCommand {
   readonly args: ChildProcess.StandardCommand["args"]
   /** Directory that the program starts in. */
   readonly directory: string
-  /**
-   * Port of the loopback address, as the command sees it, on which the proxy answers; undefined where there is none.
-   */
+  /** Port of the loopback address, as the command sees it, on which the proxy answers; `undefined` without a proxy. */
   readonly proxyPort: string | undefined
 }
 
 /** A wall that was built. */
 export interface Wall {
-  /** The wall's own part of starting a command; what it leaves behind is gone when the scope ends. */
+  /** Sandbox-specific part of starting a command. Its remains are removed when the scope ends. */
   readonly confine: (
     command: ChildProcess.StandardCommand,
     bounds: Bounds
   ) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
-  /** Password of the tool call that is served, for the proxy; undefined where nobody is asked. */
+  /** Password of the current tool call for the proxy; `undefined` if hosts are not asked about. */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
   /** `shared`: a port on which a command listens is one of this machine. */
   readonly ports: "shared" | "own"
@@ -69,7 +67,7 @@ export interface WallKind {
   readonly requirement: string
   /** Parts that were never tried on real machines, for `hermes doctor`; undefined where all were. */
   readonly untried: string | undefined
-  /** `mounted`: a directory can stand at another path; `judged`: paths are those of the machine. */
+  /** `mounted`: a directory can be mounted at another path; `judged`: paths are the paths of the machine. */
   readonly paths: "mounted" | "judged"
   /** Part of the wall that stopped a command, by its output; undefined for every other failure. */
   readonly stoppedBy: (output: string) => "files" | "network" | undefined

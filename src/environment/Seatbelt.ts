@@ -4,15 +4,14 @@
  *
  * **Details**
  *
- * Seatbelt judges the real path that a file has now, and mounts nothing: links need no care, and a directory that holds
- * something kept, or that may be written at all, cannot be renamed or replaced, because what is in it would have
- * another path. Temporary files stand in a directory of the sandbox that `TMPDIR` names; `/tmp` is not written.
+ * Seatbelt checks the current real path of a file, and mounts nothing. Links need no handling, and a directory that is
+ * writable or contains a protected file cannot be renamed or replaced, because its contents would change their paths.
+ * Temporary files are in a directory of the sandbox that `TMPDIR` names; `/tmp` is not writable.
  *
- * Needs of every program are allowed by name, as other programs that confine commands on macOS do it: facts of the
- * machine, users and groups, logs, terminals. Left out on purpose: the keychain (`securityd`), preferences
- * (`cfprefsd`), programs started outside (`launchd`, LaunchServices, Apple events), the pasteboard, tables of
- * processes, and hard links. Sockets work in the directory of temporary files only, so that those of agents of keys and
- * of container daemons are not reached.
+ * Services that every program needs are allowed by name, as in other macOS sandboxes: facts of the machine, users and
+ * groups, logs, terminals. Left out on purpose: the keychain (`securityd`), preferences (`cfprefsd`), programs started
+ * outside (`launchd`, LaunchServices, Apple events), the pasteboard, tables of processes, and hard links. Sockets work
+ * only in the directory of temporary files, so key agents and container daemons are not reachable.
  *
  * **Gotchas**
  *
@@ -28,7 +27,7 @@ import * as SandboxNetwork from "./SandboxNetwork.ts"
 import { type Rule, isWithin } from "./SandboxRules.ts"
 import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 
-/** Network of a {@link renderProfile}; a port is that of a proxy on this machine. */
+/** Network of a {@link renderProfile}. The port is a port of a proxy on this machine. */
 export type ProfileNetwork = "none" | "all" | { readonly proxyPort: number }
 
 const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
@@ -116,7 +115,7 @@ const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
   if (network === "none") return []
   if (network !== "all") return [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
   return [
-    // By address only: a socket file leads to a daemon of the user. That of the resolver is needed for names.
+    // By address only, because a socket file leads to a daemon of the user. The resolver's socket is needed for names.
     '(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))',
     '(allow network-bind network-inbound (local ip "*:*"))',
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)) (socket-domain AF_ROUTE))",
@@ -132,7 +131,7 @@ const toAnyCasePattern = (path: string): string => {
 }
 
 const renderRule = ({ allows, isAbsent, isFile, path }: Rule): ReadonlyArray<string> => {
-  // Nothing stands there whose real name could be compared.
+  // The path does not exist, so there is no real name to compare.
   if (isAbsent === true) return [`(deny file-write* (regex ${toAnyCasePattern(path)}))`]
   const place = `(${isFile === true ? "literal" : "subpath"} ${quoteText(path)})`
   switch (allows) {

@@ -1,11 +1,11 @@
 /**
- * Takes the effect of files that commands planted, from which something would run later: each is renamed in its
- * directory, so that nothing reads it under its new name and nothing is lost.
+ * Disables files that commands planted and that other programs would run later: each is renamed in its directory, so
+ * that it has no effect but is not lost.
  *
  * **Details**
  *
- * The directory is held while the name in it changes, so that a process that puts a link in its place meanwhile leads
- * to no other. Where something stood before (a link of the program), that is put back.
+ * The directory is held while the name in it changes, so that a process cannot redirect the operation by a link. A link
+ * of the program that was there before is restored.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -34,7 +34,7 @@ const makeReplacedError = (path: string): PlatformError =>
     description: "its directory was replaced meanwhile"
   })
 
-/** Works in a directory that is held, where it is the one at its path. */
+/** Works in a held directory, if it is still the directory at its path. */
 const workInDirectory = <A, R>(
   directory: string,
   work: (at: string) => Effect.Effect<A, PlatformError, R>
@@ -62,7 +62,7 @@ const runWhileWritable = Effect.fnUntraced(function* <A, R>(
   )
 })
 
-/** Renames a planted file; `original` is the target of the link that stood there before. */
+/** Renames a planted file; `original` is the target of the link that was there before. */
 export const setAside = Effect.fnUntraced(function* (
   place: string,
   original?: string
@@ -87,7 +87,7 @@ export const setAside = Effect.fnUntraced(function* (
   )
 })
 
-/** Gives a file back its name, unless something stands there now. */
+/** Restores the name of a file, unless the name is in use now. */
 export const putBack = Effect.fnUntraced(function* ({
   now,
   path: place

@@ -1,15 +1,15 @@
 /**
- * A repository of git's for the states of a working tree, beside and apart from the user's own: its directory, index
- * and configuration stand elsewhere, and nothing of the user's repository is read or written.
+ * A git repository for the states of a working tree, separate from the user's own: its directory, index and
+ * configuration are elsewhere, and the user's repository is not read or written.
  *
  * **Details**
  *
  * A state is a tree object. While nothing changed it costs one `git ls-files`; else the changed files are hashed and
- * stored. Files that `.gitignore` files or `.git/info/exclude` name, `node_modules` and the like, large files, hidden
- * ones and those of nested repositories are no part of it. Settings of the user, of the system and of the tree have no
- * effect: no hook, filter, monitor or conversion runs, and contents are kept byte for byte.
+ * stored. It does not include files that `.gitignore` files or `.git/info/exclude` name, `node_modules` and the like,
+ * large files, hidden files and files of nested repositories. Settings of the user, of the system and of the tree have
+ * no effect: no hook, filter, monitor or conversion runs, and contents are kept byte for byte.
  *
- * Several programs share the objects of a tree; each has an index of its own, and leaves it to the next one.
+ * Several programs share the objects of a tree; each has its own index, which the next one inherits.
  *
  * **Gotchas**
  *
@@ -120,7 +120,7 @@ const configuration = `[core]
 [submodule]
 	recurse = false
 `
-/** Over those of the tree: no conversion, and no filter. */
+/** Overrides the attributes of the tree: no conversion, and no filter. */
 const attributes = "* -text -eol -ident -filter -working-tree-encoding -crlf\n"
 
 /** Size of all states of a tree, beyond which they begin anew. */
@@ -164,7 +164,7 @@ const parseContents = (output: Uint8Array): ReadonlyMap<string, Uint8Array> => {
   return found
 }
 
-/** Opens the states of a tree, and makes their place where there is none. */
+/** Opens the states of a tree, and creates their directory if it is missing. */
 export const open = Effect.fnUntraced(function* (
   { files, place, spawner }: TreeAccess,
   { apart, directory, isHidden, maxFileBytes, maxFiles, patience, tree }: Options
@@ -244,7 +244,7 @@ export const open = Effect.fnUntraced(function* (
     yield* files.writeFileString(`${directory}/config`, configuration)
   }
 
-  // States of the past are needed by nobody: a change keeps its contents elsewhere.
+  // Past states are not needed: a change stores its contents elsewhere.
   const counted = decoder.decode((yield* runProgram("git", ["count-objects", "-v"], undefined)).output)
   const kibibytes = ["size", "size-pack"].reduce(
     (sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0),
@@ -355,7 +355,7 @@ export const open = Effect.fnUntraced(function* (
     return `${/^gitdir: (\/.+)$/m.exec(pointer)?.[1] ?? `${tree}/.git`}/index`
   })
 
-  /** Arguments of `git ls-files`, by what is asked for. A tracked file that is ignored is changed by git too. */
+  /** Arguments of `git ls-files` for each listing. Git also changes a tracked file that is ignored. */
   const listings: Readonly<Record<Listing, ReadonlyArray<ReadonlyArray<string>>>> = {
     changed: [["-m"], ["-c", "-i", "--exclude-standard"]],
     untracked: [["-o", "--directory", "--exclude-standard", ...ownExcludes]],

@@ -1,12 +1,12 @@
 /**
- * Reads what the user's package managers fetched before: beside the project's own caches, which commands write, the
- * shared ones are shown read-only where a package manager can look into two places.
+ * Shows the user's existing package caches to commands: the shared caches are read-only additions to the project's own
+ * writable caches, if a package manager supports two places.
  *
  * **Details**
  *
- * Go takes the shared module cache for a proxy, Maven for the tail of its local repository (3.9 and later), Gradle for
- * its read-only dependency cache. Cargo has no such setting: links in the project's registry lead to the shared files,
- * and are replaced by what cargo writes. npm and pip fetch again.
+ * Go uses the shared module cache as a proxy, Maven as the tail of its local repository (3.9 and later), Gradle as its
+ * read-only dependency cache. Cargo has no such setting: links in the project's registry refer to the shared files, and
+ * cargo replaces them when it writes. npm and pip fetch again.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
@@ -18,7 +18,7 @@ import type { Rule } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
 import { findRuleAt } from "./WorkingTree.ts"
 
-/** A shared cache beside the one of a project. */
+/** A shared cache in addition to the cache of a project. */
 export interface SharedCache {
   readonly rules: ReadonlyArray<Rule>
   readonly variables: Readonly<Record<string, string>>

@@ -3,15 +3,14 @@
  *
  * **Details**
  *
- * The user's own configuration of `ssh` applies (aliases, jumps, keys, how the keys of hosts are checked), and nothing
- * is ever asked: what needs an answer fails with the remedy. The agent of keys, the display and local ports are not
- * passed on. The connection is opened by the first command, closed after a time without use, and opened again when it
- * broke.
+ * The user's own `ssh` configuration applies (aliases, jumps, keys, host key checks), without prompts: a connection
+ * that needs an answer fails with the remedy. The key agent, the display and local ports are not forwarded. The first
+ * command opens the connection. It is closed after a time without use, and opened again if it broke.
  *
  * **Gotchas**
  *
- * The other machine is as it is: nothing confines a command there. It needs a POSIX shell and the tools of GNU or
- * BusyBox. A command that runs while the connection breaks may run on.
+ * Commands on the other machine are not confined. It needs a POSIX shell and the tools of GNU or BusyBox. A command may
+ * continue to run when the connection breaks.
  *
  * **Example** (An agent that works on another machine)
  *
@@ -66,7 +65,7 @@ const makeUnavailableError = (path: string, reason: string, remedy: string): Con
     message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local`
   })
 
-/** Arguments that every connection has, before those of the user: the first of two wins. */
+/** Arguments of every connection, before the user's: the first of two takes effect. */
 const fixedArguments = [
   "BatchMode=yes",
   "ConnectTimeout=10",
@@ -97,9 +96,7 @@ const describeFailure = ({ host, key, port, user }: Options, errors: string): st
 export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are started on are not there.`
 
-/**
- * Environment on another machine; it fails where there is no `ssh` here. Nothing is connected before the first command.
- */
+/** Environment on another machine. Fails if `ssh` is not installed here. The first command connects. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const outer = yield* ChildProcessSpawner
@@ -131,7 +128,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const start = Effect.fnUntraced(
     function* () {
-      // The path of a socket is short, and that of the user's own directory for temporary files may not be.
+      // The path of a socket has to be short, and the user's directory for temporary files may not be.
       const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
       const makeClient =
         (...how: ReadonlyArray<string>): RemoteShell.Client =>

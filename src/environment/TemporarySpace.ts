@@ -1,15 +1,13 @@
 /**
- * The bound of what the commands of one conversation keep in the temporary directories of their sandbox, which are
- * directories of this
- * machine.
+ * Limit for the files of one conversation's commands in the temporary directories of their sandbox, which are
+ * directories of this machine.
  *
  * **Details**
  *
- * A look costs one `statfs`. The directories are measured only when so much free space has gone since the last
- * measure that they can be
- * over the bound. Files that a command keeps open after their names were removed count too. Of several commands that
- * share the
- * directories the one is ended that wrote most, and what was written there since it started is removed.
+ * A check costs one `statfs`. The directories are measured only if free space has decreased enough since the last
+ * measurement that they can exceed the limit. Files that a command keeps open after their names were removed count too.
+ * If several commands share the directories, the one that wrote most is ended, and the files written since it started
+ * are removed.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -24,7 +22,7 @@ export interface Writer {
   readonly processes: Effect.Effect<ReadonlyArray<number>>
 }
 
-/** Temporary directories of one conversation, on one file system, and what was found there. */
+/** Temporary directories of one conversation on one file system, with their last measurement. */
 export interface TemporarySpace {
   readonly directories: ReadonlyArray<string>
   readonly writers: Set<Writer>
@@ -51,7 +49,7 @@ const stepPart = 1 / 16
 const readFree = ({ directories: [first] }: TemporarySpace) =>
   first === undefined ? Effect.succeed(Infinity) : readFreeBytes(first)
 
-/** Measures the directories; what cannot be read counts as all that free space has lost. */
+/** Measures the directories. If one cannot be read, the whole decrease of free space counts. */
 const measureSpace = Effect.fnUntraced(function* (space: TemporarySpace, free: number) {
   const sizes = yield* Effect.forEach(space.directories, measureTree)
   const pids = yield* Effect.forEach(space.writers, ({ processes }) => processes)

@@ -1,12 +1,12 @@
 /**
- * One look through a working tree for what the wall keeps in it: repositories, files from which something runs later,
- * files of variables.
+ * One scan of a working tree for the files that a sandbox protects: repositories, files that other programs run or read
+ * later, `.env` files.
  *
  * **Details**
  *
- * Directories are looked at from the root down, at most 1,000 of them; those of an earlier look come first, so that
- * new ones cannot push them out. Links are not followed. A directory that cannot be read counts as a place from which
- * something runs later, because its files can still be opened by name.
+ * Directories are scanned from the root down, at most 1,000 of them; directories of an earlier scan come first, so that
+ * new ones cannot displace them. Links are not followed. A directory that cannot be read counts as a place whose files
+ * run later, because they can still be opened by name.
  *
  * Directories that `core.hooksPath` names are found from the settings of the repositories and of the user, without
  * `include`.
@@ -53,7 +53,7 @@ const readText = Effect.fnUntraced(function* (file: string) {
   return yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
 })
 
-/** Describes what stands at a place. */
+/** Describes the file or directory at a place. */
 export const describePlace = Effect.fnUntraced(function* (
   place: string
 ): Effect.fn.Return<LaterPlace, never, FileSystem.FileSystem> {
@@ -114,7 +114,7 @@ const lookAt = Effect.fnUntraced(function* (
   const parent = path.basename(directory)
   const later = entries.success.filter(
     ({ name, type }) =>
-      // The one of the tree itself is reserved.
+      // The `.hermes` of the tree itself is reserved.
       !(isTree && name === ".hermes") && (isLaterName(name, parent) || (isAgentDirectory(name) && type !== "Directory"))
   )
   return {

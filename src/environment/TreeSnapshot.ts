@@ -1,19 +1,19 @@
 /**
- * States of working trees around commands: which files a command made, changed and removed, with what was in them
- * before.
+ * States of working trees around commands: the files that a command created, changed and removed, with their previous
+ * contents.
  *
  * **Details**
  *
- * On a machine with git the states of a tree stand in a repository of their own (`ShadowRepository`), in the home
- * directory of hermes or, on another machine, in a temporary directory there. Without git the files of a tree on this
- * machine are read, as many as fit into bounds. What was not looked at is named in `unseen`, in words for the user:
- * nested repositories, a tree that is too large or that holds the home directory, a machine without git.
+ * On a machine with git, the states of a tree are in a separate repository (`ShadowRepository`), in the home directory
+ * of hermes or, on another machine, in a temporary directory there. Without git, the files of a tree on this machine
+ * are read, up to a limit. `unseen` names the parts that were not read, in words for the user: nested repositories, a
+ * tree that is too large or that contains the home directory, a machine without git.
  *
  * A state never fails a command.
  *
  * **Gotchas**
  *
- * A change by somebody else while a command runs is found as one of the command.
+ * A change by another program while a command runs is attributed to the command.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -36,7 +36,7 @@ import * as WorkingTree from "./WorkingTree.ts"
 
 export type { ChangedFile, FileState, NamedContents, NamedPlace } from "./NamedFiles.ts"
 
-/** Changes that were found, and what was not looked at, as parts of a sentence. */
+/** Detected changes, and the parts that were not read, as parts of a sentence. */
 export interface TreeChanges {
   readonly changes: ReadonlyArray<ChangedFile>
   /** Changed files beyond those that are listed. */
@@ -54,9 +54,9 @@ export interface Snapshot {
 
 /** Takes snapshots. */
 export interface Service {
-  /** The state of the working tree of a directory, with all that stands at some places of it, which a command names. */
+  /** Takes the state of a directory's working tree, with all files at some places of it that a command names. */
   readonly take: (directory: string, places?: ReadonlyArray<NamedPlace>) => Effect.Effect<Snapshot>
-  /** Reads what stands at the places that a command names in a directory. */
+  /** Reads the files at the places that a command names in a directory. */
   readonly named: (directory: string, places: ReadonlyArray<NamedPlace>) => Effect.Effect<NamedContents>
 }
 
@@ -91,7 +91,7 @@ const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 
 /** A way to find the states of one tree. */
 interface Observer {
   readonly take: Effect.Effect<Snapshot, ShadowRepository.GitFailed | PlatformError>
-  /** Says what git knows of files; nothing where there is none. */
+  /** Queries git about files; `undefined` without git. */
   readonly git: Pick<ShadowRepository.ShadowRepository, "isIgnored" | "listed"> | undefined
 }
 
@@ -175,7 +175,7 @@ const makeReadingObserver = (
     let bytes = 0
     let left = 0
     let unread = 0
-    /** A file that went away meanwhile is none of the tree. */
+    /** A file that was removed meanwhile is not part of the tree. */
     const countUnread = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
     yield* FileWalk.walkFiles(tree, tally)
       .pipe(
@@ -256,7 +256,7 @@ const makeReadingObserver = (
   }
 }
 
-/** Makes snapshots of the trees of an environment; what they hold goes with the scope. */
+/** Creates snapshots of the trees of an environment. Their data is removed when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   { trees }: Pick<Environment, "trees">,
   options: Options
@@ -267,7 +267,7 @@ export const make = Effect.fnUntraced(function* (
   const lock = yield* Semaphore.make(1)
   const home = place === "here" ? options.home : undefined
   const roots = yield* Effect.provideService(WorkingTree.make(home), FileSystem.FileSystem, files)
-  /** By the machine and the tree: an observer, or the reason why there is none. */
+  /** Observer for each machine and tree, or the reason why the tree cannot be observed. */
   const observers = new Map<string, Observer | string>()
 
   /** On another machine the name is looked up there. */
@@ -282,7 +282,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.orElseSucceed(() => false)
   )
 
-  /** Removes the states of trees that nobody worked in for a long time. */
+  /** Removes the states of trees that have not been used for a long time. */
   const prune = yield* Effect.cached(
     Effect.ignore(
       Effect.gen(function* () {
@@ -381,7 +381,7 @@ export const make = Effect.fnUntraced(function* (
     if (typeof observer === "string") return makeEmptySnapshot(observer)
     const before = yield* readNamedFiles(directory, places, NamedFiles.maxFiles)
     const snapshot = yield* Effect.onError(observer.take, () =>
-      // A machine that was started again has none of it.
+      // A restarted machine has lost its states.
       Effect.sync(() => void (place === "elsewhere" && observers.delete(key)))
     )
     const since =

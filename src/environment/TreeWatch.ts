@@ -1,17 +1,17 @@
 /**
- * Looks after the working trees of a sandbox: files that commands make there and from which something would run later
- * are set aside when the command has ended, and every few seconds while one runs.
+ * Watches the working trees of a sandbox: files that commands create there and that other programs would run later are
+ * renamed when the command has ended, and every few seconds while it runs.
  *
  * **Details**
  *
- * The rules of the wall hold files that were there before a command started. New ones were made by the command, but
- * for those that file tools wrote with their own question. A look before a command accepts everything that it finds as
- * the user's.
+ * The rules of the sandbox protect files that existed before a command started. New files are attributed to the
+ * command, except files that file tools wrote after their own question. A scan before a command treats all existing
+ * files as the user's.
  *
  * **Gotchas**
  *
- * While a command runs, a file of the user's that appears is taken for the command's: it is renamed, reported and can
- * be kept.
+ * A file that the user creates while a command runs is attributed to the command: it is renamed and reported, and the
+ * user can keep it.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ import { isWithin } from "./SandboxRules.ts"
 import { putBack, setAside, type SetAside } from "./SetAside.ts"
 import { describePlace, type LaterPlace, scanTree, type TreeScan } from "./TreeScan.ts"
 
-/** Time for which a look holds where nothing runs. */
+/** Time in milliseconds for which a scan is valid while no command runs. */
 const lookMillis = 1000
 /** Shortest pause between looks while a command runs; a look may take a hundredth of the time. */
 const pauseMillis = 2000
@@ -82,7 +82,7 @@ interface Ledger {
   readonly admitted: Set<string>
 }
 
-/** Renames one planted file; `original` is the target of the link that stood there before. */
+/** Renames a planted file; `original` is the target of the link that was there before. */
 const removePlanted = (ledger: Ledger, place: string, original: string | undefined) =>
   setAside(place, original).pipe(
     Effect.tap((file) => {
@@ -185,7 +185,7 @@ export const make = Effect.fnUntraced(function* ({
   const lookOnce = (state: TreeState): Effect.Effect<TreeScan> =>
     Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => refreshScan(state))))
 
-  /** Looks again where no other command did. */
+  /** Scans the tree again, unless a scan of another command is recent enough. */
   const lookWhereDue = Effect.fnUntraced(function* (state: TreeState) {
     const now = yield* Clock.currentTimeMillis
     if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(state)

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * `full`, the default, is the user's own rights. `workspace-write` and `read-only` put the program behind the wall of
- * `Sandbox`, with the files of `terminal.sandbox` and a network of its own. A wall that cannot be built is an error,
- * and the program does not run.
+ * `full`, the default, is the user's own rights. `workspace-write` and `read-only` run the program in a `Sandbox`, with
+ * the files of `terminal.sandbox` and a separate network. If the sandbox cannot be set up, this is an error, and the
+ * program does not run.
  *
  * In a working directory that is not trusted nothing of it is run: a command line that names a file by its place there
  * (`./server`) is refused, and a program without a directory of its own starts in an empty one, where `npx` and its
@@ -14,7 +14,7 @@
  *
  * **Gotchas**
  *
- * A library has no settings and so no walls: there `full` runs, and everything else is refused.
+ * A library has no settings and therefore no sandbox: it runs `full` and refuses everything else.
  *
  * Source: `ARCHITECTURE.md` §3 and §7.
  */
@@ -36,7 +36,7 @@ export interface Service {
     setting: string,
     sandbox: ProgramSandbox
   ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
-  /** Directory in which a program may start that has none of its own. It lasts as long as the scope. */
+  /** Directory in which a program starts if it does not define one. It exists while the scope is open. */
   readonly startDirectory: Effect.Effect<string, ConfigError, Scope.Scope>
   /**
    * Fails where the words of a command line, read in the working directory, name a file there that is not trusted;

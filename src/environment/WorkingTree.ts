@@ -1,6 +1,6 @@
 /**
  * The working tree that a directory belongs to: the repository or the workspace that holds it, else the directory
- * itself. A repository that holds the user's whole home is none.
+ * itself. A repository that contains the user's whole home directory does not count.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -100,7 +100,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
   const readOrEmpty = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
   // Not followed: a link could make any directory a repository of this project.
   const kind = yield* Effect.map(fs.lstat(own), ({ type }) => type).pipe(
-    // After any other error nothing is known of what has to be fixed.
+    // After any other error, the files to protect are unknown.
     Effect.catchIf(
       ({ reason: { _tag } }) => _tag === "NotFound",
       () => Effect.undefined
@@ -108,7 +108,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
   )
   const nothing: GitFiles = { directories: [], fixed: [], reserved: [own], absent: [] }
   if (kind === undefined) return nothing
-  // To git an empty one is none.
+  // Git ignores an empty `.git` directory.
   if (kind === "Directory")
     return (yield* fs.readDirectory(own)).length === 0 ? nothing : yield* listGitFiles(own, undefined)
   const linked = kind === "File" ? pointer.exec(yield* readOrEmpty(own))?.[1] : undefined
@@ -120,7 +120,7 @@ export const findGitFiles = Effect.fnUntraced(function* (
   return back === own ? yield* listGitFiles(repository, linked) : alone
 })
 
-/** A rule at the real path of a file or a directory; none where nothing is there. */
+/** Returns a rule for the real path of a file or a directory; empty if the path does not exist. */
 export const findRuleAt = Effect.fnUntraced(function* (
   allows: Rule["allows"],
   named: string
@@ -140,7 +140,7 @@ export const findRuleAt = Effect.fnUntraced(function* (
   )
 })
 
-/** Rules for what must not be made; an environment that cannot prevent that keeps what is there. */
+/** Rules for paths that must not be created. An environment that cannot prevent this protects the existing ones. */
 interface Keeping {
   readonly reserved: (directory: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
   readonly absent: (file: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
@@ -162,7 +162,7 @@ const findLaterRules = Effect.fnUntraced(function* (tree: string, { laterPlaces 
     .map((rule): Rule => ({ ...rule, keeps: "later" }))
 })
 
-/** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
+/** Returns the rules for a working tree and for its protected or hidden files, for the files that exist now. */
 export const listRules = Effect.fnUntraced(function* (
   tree: string,
   {

@@ -1,6 +1,6 @@
 /**
- * Rules by which the answers of several listeners become one (`hermes-contract.md` §2.6). Every listener is asked, in
- * order; what is no answer for its hook is left out. `PayloadTable` names the rule of each hook.
+ * Rules that merge the answers of several listeners into one (`hermes-contract.md` §2.6). Every listener is asked, in
+ * order; an invalid answer for the hook is ignored. `PayloadTable` names the rule of each hook.
  *
  * **Details**
  *
@@ -26,7 +26,7 @@ export interface Approve {
 
 /** Reads and merges the answers of a hook: a listener may return `Returned`, the emitter gets `A`. */
 export interface Rule<Returned, A> {
-  /** One answer, or undefined when it is none. */
+  /** Returns the answer, or undefined if it is invalid. */
   readonly read: (answer: unknown) => A | undefined
   /** At least one answer. */
   readonly merge: (answers: ReadonlyArray<A>) => A | undefined

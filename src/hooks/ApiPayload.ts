@@ -14,7 +14,7 @@ import type { UsageCounters } from "./PayloadTable.ts"
 /** Fields of a request that are no part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
 
-/** The `toRequestFields` of an event. */
+/** The `request` of an event. */
 export const toRequestFields = (effective: ModelRequest): { readonly method: "POST"; readonly body: ModelRequest } => ({
   method: "POST",
   body: Object.fromEntries(Object.entries(effective).filter(([name]) => !transport.has(name)))
@@ -23,7 +23,7 @@ export const toRequestFields = (effective: ModelRequest): { readonly method: "PO
 /** `finish_reason` as consumers know it. */
 export const formatFinishReason = (reason: Response.FinishReason): string => reason.replaceAll("-", "_")
 
-/** `toUsageCounters` of an event; null when the provider reported none. */
+/** `usage` of an event; null when the provider reported none. */
 export const toUsageCounters = (reported: Response.Usage): UsageCounters | null =>
   reported.inputTokens.total === undefined &&
   reported.inputTokens.uncached === undefined &&
@@ -66,7 +66,10 @@ export const toAnswerFields = (response: ModelResponse) => {
   }
 }
 
-/** Fields of a `post_api_request` about its answer; what is more than a number or a name is made when it is read. */
+/**
+ * Returns the fields of a `post_api_request` about its answer. Fields other than numbers and names are computed when
+ * they are read.
+ */
 export const makeLazyAnswerFields = (response: ModelResponse) => {
   let whole: ReturnType<typeof toAnswerFields> | undefined
   const getAnswerFields = () => (whole ??= toAnswerFields(response))
@@ -87,7 +90,7 @@ export const makeLazyAnswerFields = (response: ModelResponse) => {
 /** Reasons that say that an answer could not be read; the contract has one name for them. */
 const malformed: ReadonlySet<string> = new Set(["InvalidResponseError", "InvalidOutputError", "StructuredOutputError"])
 
-/** The `toErrorFields` of an event. */
+/** The `error` of an event. */
 export const toErrorFields = (cause: unknown): { readonly type: string; readonly message: string } => {
   if (AiError.isAiError(cause)) {
     const { _tag, message } = cause.reason

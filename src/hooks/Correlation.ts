@@ -1,13 +1,13 @@
 /**
- * The ids that join the events of a run, and how those that only events know are made. What happens inside a tool call
- * (an approval, a nested request) finds them in the fiber, so that calls that run side by side never mix theirs.
+ * The ids that join the events of a run, and how ids that exist only in events are made. Work inside a tool call (an
+ * approval, a nested request) reads them from the fiber, so that concurrent calls never mix their ids.
  *
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.7, `ARCHITECTURE.md` §7.
  */
 import * as Context from "effect/Context"
 import { ApiRequestId, type SessionId, type TaskId, type ToolCallId, type TurnId } from "../domain/Ids.ts"
 
-/** Ids under their wire names; empty where there is none. */
+/** Ids under their wire names; an absent id is empty. */
 export interface Ids {
   readonly session_id: SessionId | ""
   readonly task_id: TaskId | ""
@@ -20,7 +20,7 @@ export interface Ids {
 /** Outside of any run. */
 export const none: Ids = { session_id: "", task_id: "", turn_id: "", api_request_id: "", tool_call_id: "" }
 
-/** The ids of what the fiber is doing. */
+/** The ids of the fiber's current work. */
 export const Correlation = Context.Reference<Ids>("hermes-effect/hooks/Correlation", { defaultValue: () => none })
 
 /**

@@ -27,7 +27,7 @@ export const flushDeadline = Duration.seconds(5)
 /** Deadlines in a row after which a queue is not worked off any more at the end. */
 const strikes = 3
 
-/** A listener as it is called: bound to what it needs, or to its hook's queue. */
+/** A callable listener, bound to its services or to its hook's queue. */
 export interface BoundListener {
   readonly label: string
   readonly event: string
@@ -58,7 +58,7 @@ interface QueuedEvent {
   readonly context: Context.Context<never>
 }
 
-/** Reads a listener's answer; undefined when it is none. */
+/** Reads a listener's answer; undefined if it is invalid. */
 export type AnswerReader<A> = (answer: unknown) => A | undefined
 
 /** Takes a listener's answer as it is. */
@@ -99,7 +99,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         : undefined
     )
 
-  /** Calls a listener; an exit where it is done at once, which needs no fiber. */
+  /** Calls a listener. Returns an exit if it finishes at once, which needs no fiber. */
   const callListener = <A>(listener: BoundListener, payload: object, read: AnswerReader<A>): ListenerHandling<A> => {
     try {
       const handling = listener.handle(payload)
@@ -179,7 +179,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
 
   const moveToQueue = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
     const { pace } = listener
-    // Until it has caught up nobody waits for it, at the end of the run neither.
+    // The run does not wait for it until it has caught up, not even at its end.
     pace.slow = strikes
     const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
@@ -217,8 +217,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   /**
-   * Tells listeners of a payload from `first` on, whose `handling` has begun where it is given; `answers` takes what
-   * they answer.
+   * Passes a payload to the listeners from `first` on. `begun` is the handling of the first one if it has already
+   * started; `answers` collects the answers.
    */
   const notifyRemaining = <A>(
     told: ReadonlyArray<BoundListener>,
@@ -241,7 +241,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         ? awaitListener(listener, handling, read, restore)
         : forkIsolated(handling, (fiber) => awaitObserver(listener, fiber, read, restore))
     }
-    /** Observers of the event that are waited for, each with what of its hook comes after it. */
+    /** Observers that the event waits for, each followed by the later observers of its hook. */
     const waiting = new Map<DeliveryPace, Effect.Effect<void>>()
     const running = new Set<Fiber.Fiber<unknown, unknown>>()
     /** Tells one listener; undefined when that is done. */

@@ -1,5 +1,5 @@
 /**
- * The payload of one event: made once, whoever listens, and frozen.
+ * The payload of one event: created once for all listeners, and frozen.
  *
  * **Details**
  *

@@ -1,6 +1,5 @@
 /**
- * A hook as a value: what listens to which events, and how it is to be treated. Nothing happens until `Hooks` registers
- * it.
+ * A hook as a value: its listeners, their events, and how they are run. It has no effect until `Hooks` registers it.
  *
  * **Example** (One listener, several, and a plain function)
  *
@@ -28,8 +27,8 @@ import { type AskName, type HookEvents, type HookName, type HookReturns, isHookN
 import { table } from "./PayloadTable.ts"
 
 /**
- * One event of a hook. `handle` gets the payload of the event that `event` names; it is called where the event happens,
- * and what it returns is run in a fiber of its own, unless that is done already (`Effect.void`). What it throws is a
+ * One event of a hook. `handle` receives the payload of the event named `event`. It is called in the fiber of the
+ * event; the returned effect runs in its own fiber, unless it is already done (`Effect.void`). A thrown error is a
  * failure of the listener.
  */
 export interface Listener<out R = never> {
@@ -37,7 +36,7 @@ export interface Listener<out R = never> {
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
   /** Time that the run waits for it; as long as the runtime waits for a listener of its kind when absent. */
   readonly deadline?: Duration.Duration | undefined
-  /** Meaning of a failure. `closed` stands for a refusal, where the hook has one. */
+  /** Meaning of a failure. `closed` means a refusal, if the hook supports refusals. */
   readonly onFailure: "open" | "closed"
 }
 
@@ -46,10 +45,10 @@ export interface Listener<out R = never> {
  *
  * **Details**
  *
- * `inline`: the run waits, each listener in its turn. `queued`: the run goes on; events wait in a queue of `capacity`
- * and are handled in order by one fiber of the hook's own. When the queue is full the oldest event is dropped, with one
- * warning and a count. What is still waiting when the hook is removed is handled first, for as long as
- * `Hooks.flushDeadline`. An inline observer that misses its deadline runs on, and is queued from then on.
+ * `inline`: the run waits for each listener in turn. `queued`: the run continues; events wait in a queue of `capacity`
+ * and are handled in order by one fiber per hook. When the queue is full the oldest event is dropped, with one warning
+ * and a count. When the hook is removed, waiting events are handled first, for at most `Hooks.flushDeadline`. An inline
+ * observer that misses its deadline continues, and is queued from then on.
  */
 type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
 
@@ -136,7 +135,7 @@ const makeSingleHook = <R>(
   delivery: toDelivery(options)
 })
 
-/** Listens to one event. What the listener fails with is a warning; what it needs it gets at registration. */
+/** Listens to one event. A failure of the listener is a warning; its services are provided at registration. */
 export const on = <Name extends HookName, E = never, R = never>(
   name: Name,
   handle: (event: HookEvents[Name]) => Effect.Effect<ListenerResult<Name>, E, R>,
@@ -180,8 +179,8 @@ const toEffect = (returned: unknown): Effect.Effect<unknown, unknown> => {
  *
  * **Gotchas**
  *
- * The payload is frozen: a function that assigns to it throws, which is a warning. A name that this runtime does not
- * know is accepted, and warned about at registration: it hears only what somebody sends by that name.
+ * The payload is frozen: a function that assigns to it throws, which is a warning. An unknown name is accepted with a
+ * warning at registration: the listener receives only events that are sent under that name.
  */
 export const fromPlain = <const Name extends string>(
   name: Name,

@@ -1,20 +1,21 @@
 /**
- * Tells whoever listens what happens in a run, and asks those who may answer. An observer cannot change a run: what it
- * fails with, dies of or takes too long over is one warning.
+ * Reports events of a run to listeners, and asks the listeners that may answer. An observer cannot change a run: a
+ * failure, a defect or a missed deadline is one warning.
  *
  * **Details**
  *
- * - Order is the order of registration, plugins first. A listener that may answer is called when the one before it is
- *   done, or was given up at its deadline (30 s, unless {@link Settings} say otherwise). Observers are called one after
- *   the other and waited for together, each no longer than its deadline (5 s); those of one plugin are called when the
- *   one before is done.
- * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody
- *   listens: without listeners they return a constant. The payload is made once per event, see `Sanitizer`.
+ * - Listeners are called in order of registration, plugins first. A listener that may answer is called when the
+ *   previous one has finished or missed its deadline (30 s, unless {@link Settings} say otherwise). Observers are
+ *   called one after the other and awaited together, each no longer than its deadline (5 s); the observers of one
+ *   plugin run one after the other.
+ * - `has` is a look-up. `emit` and `ask` take a function that creates the payload, and call it only if the event has
+ *   listeners: without listeners they return a constant. The payload is created once per event, see `Sanitizer`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see
  *   `PairedEvents`) every listener is still called, each with its deadline.
  * - A listener that interrupts itself has failed; only the interruption of the run is one.
- * - An observer that misses its deadline is not waited for again: it runs on, what comes after it waits in a queue, and
- *   one warning says so. The hooks of a plugin count together. A listener that may answer is waited for at each event.
+ * - The run does not wait again for an observer that missed its deadline: the observer continues, later events wait in
+ *   a queue, and one warning reports it. The hooks of a plugin count together. A listener that may answer is awaited at
+ *   each event.
  * - Distinct faults are warned about once and logged at debug level after that.
  *
  * **Gotchas**
@@ -59,7 +60,7 @@ export interface Service {
   readonly has: (name: string) => boolean
   /** Tells all listeners. */
   readonly emit: <Name extends HookName>(name: Name, fields: () => Fields<NoInfer<Name>>) => Effect.Effect<void>
-  /** Asks all listeners and merges their answers as the hook demands; undefined when nobody has one. */
+  /** Asks all listeners and merges their answers by the rule of the hook; undefined if there is no answer. */
   readonly ask: <Name extends AskName>(
     name: Name,
     fields: () => Fields<NoInfer<Name>>
@@ -85,8 +86,8 @@ export interface Settings {
   /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
   readonly payloadMaxChars?: number | undefined
   /**
-   * Deadline of a listener that may answer, where it has none of its own (`plugins.hook_callback_timeout`); 30
-   * seconds when absent, `Duration.infinity` for no deadline.
+   * Deadline of a listener that may answer, unless it sets one (`plugins.hook_callback_timeout`); 30 seconds when
+   * absent, `Duration.infinity` for no deadline.
    */
   readonly answerDeadline?: Duration.Duration | undefined
 }
@@ -148,7 +149,7 @@ const makeUnsafe = (settings: Settings): Service => {
         ...listener,
         deadline: listener.deadline ?? answerDeadline,
         label: hook.label,
-        // Services of the call (its span, its logger) win over those of the registration.
+        // Services of the call (its span, its logger) override the services of the registration.
         handle: (payload) => {
           const handling = listener.handle(payload)
           return Exit.isExit(handling)
@@ -215,7 +216,7 @@ export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends in
     : never
   : never
 
-/** A list of hooks, each seen as the union of what all of them need. */
+/** A list of hooks, each seen as needing the union of all requirements. */
 export type ListOf<H extends ReadonlyArray<Hook<unknown>>> = TupleLike<Hook<Needs<H>>>
 
 /** These hooks, in this order. */

@@ -30,8 +30,8 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * The time that code takes by itself, against its deadline in milliseconds: while it waits for what it called below,
- * which has a deadline of its own, nothing counts.
+ * Measures the code's own time against its deadline in milliseconds. Time spent waiting for the call below, which has
+ * its own deadline, does not count.
  */
 export interface OwnTime {
   readonly deadline: () => number
@@ -86,9 +86,7 @@ const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
       : Effect.void
   })
 
-/**
- * Runs an effect in a fiber of its own, which is a child of nobody; `then` gets it when it ends or waits for something.
- */
+/** Runs an effect in its own fiber, without a parent; `then` receives the fiber when it ends or suspends. */
 export const forkIsolated = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
@@ -171,8 +169,8 @@ interface CallBorder {
 }
 
 /**
- * Runs code of others as if it were part of this fiber, except that its own interruption and the passing of its
- * deadline are defects of it. What it succeeds, fails and dies with stays.
+ * Runs foreign code as if it were part of this fiber, except that its own interruption and a missed deadline become
+ * defects. Its success, failures and defects are unchanged.
  */
 export const contain = <A, E, R>(
   effect: Effect.Effect<A, E, R>,

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * {@link bracket} is for work that is one Effect. {@link open} is for work whose end is elsewhere (tool calls are
- * prepared one after another and run side by side): whoever ends it closes the span, and what nobody closed is closed
- * with the scope. The first close counts. Closing events are told to every listener even when the run was interrupted,
- * each with its deadline. Without a listener for any event of the pair both do nothing.
+ * {@link bracket} is for work that is one Effect. {@link open} is for work that ends elsewhere (tool calls are prepared
+ * one after another and run concurrently): the code that ends the work closes the span, and the scope closes a span
+ * that is still open. The first close counts. Closing events reach every listener even if the run was interrupted, each
+ * within its deadline. Without a listener for any event of the pair both do nothing.
  *
  * An opening event that an interrupt kept from everybody has no closing event.
  *
@@ -31,7 +31,7 @@ type OpeningName = { [Name in HookName]: Table[Name] extends { readonly closedBy
 /** Events that may close an opening event, by its name. */
 type ClosingNames = { readonly [Open in OpeningName]: Table[Open]["closedBy"][number] }
 
-/** An event to be sent: its name, and what makes its fields when somebody listens. */
+/** An event to send: its name, and a function that creates its fields if the event has listeners. */
 export type Event<Name extends HookName> = {
   readonly [N in Name]: readonly [name: N, fields: () => Fields<N>]
 }[Name]
@@ -44,13 +44,13 @@ type Answer<Open extends OpeningName> = Open extends AskName ? Answers[Open] : n
 
 /** An event that waits to be closed. */
 export interface Span<Open extends OpeningName> {
-  /** Undefined when nobody answered, or nobody is asked. */
+  /** Undefined if no listener answered, or the event takes no answers. */
   readonly answer: Answer<Open> | undefined
   /** Sends the closing event, unless one was sent. */
   readonly close: (event: Event<ClosingNames[Open]>) => Effect.Effect<void>
 }
 
-/** Somebody listens to an event or to one that closes it. */
+/** Returns true if an event, or an event that closes it, has listeners. */
 export const isHeard = (hooks: Service, name: OpeningName): boolean =>
   hooks.has(name) || table[name].closedBy.some(hooks.has)
 
@@ -114,7 +114,10 @@ export const bracket: {
     })
 )
 
-/** Opens; what is not closed by then is closed with the scope, by the event that `otherwise` makes of its exit. */
+/**
+ * Opens a span. If it is still open when the scope closes, it is closed by the event that `otherwise` makes of the
+ * exit.
+ */
 export const open = <Open extends OpeningName>(
   hooks: Service,
   options: {
@@ -125,8 +128,8 @@ export const open = <Open extends OpeningName>(
   Effect.suspend(() => {
     if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
     const { begin, close } = makeEventPair(hooks, options.open)
-    // In the context of the opening as it is: `Effect.addFinalizer` would merge it with that of the close, service by
-    // service.
+    // Uses the context of the opening unchanged: `Effect.addFinalizer` would merge it with the context of the close,
+    // service by service.
     const closed = Effect.contextWith((context: Context.Context<Scope.Scope>) =>
       Scope.addFinalizerExit(Context.get(context, Scope.Scope), (exit) =>
         Effect.updateContext(
@@ -141,5 +144,5 @@ export const open = <Open extends OpeningName>(
     )
   })
 
-/** A pair to which nobody listens. */
+/** A pair without listeners. */
 export const unheard = { answer: undefined, close: () => Effect.void }

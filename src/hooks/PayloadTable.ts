@@ -62,14 +62,14 @@ export interface Row {
 const makePayloadSchema = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ telemetry_schema_version: Schema.Literal(observerVersion), ...fields })
 
-/** An id, or the empty string where there is none: consumers of the contract expect the field to be a string always. */
+/** An id, or the empty string if absent: consumers of the contract expect the field to be a string always. */
 const allowEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
   Schema.Union([id, Schema.Literal("")])
 
-/** A JSON object whose shape somebody else owns: a provider's request, a tool's arguments. */
+/** A JSON object whose shape is defined elsewhere: a provider's request, a tool's arguments. */
 const JsonObject = Schema.Record(Schema.String, Schema.Json)
 
-/** A list of messages in the form of whoever made them. */
+/** A list of messages in the form of their source. */
 const Messages = Schema.Array(Schema.Json)
 
 /** Ids of the conversation, task and run. */
@@ -126,7 +126,7 @@ const trace = {
 }
 
 const timing = {
-  /** Seconds until the first piece of an answer that streamed was there; absent where none did. */
+  /** Seconds until the first part of a streamed answer arrived; absent for an answer that was not streamed. */
   time_to_first_token: Schema.optionalKey(Schema.Finite),
   /** Seconds that the request took. */
   api_duration: Schema.Finite,
@@ -181,15 +181,13 @@ const question = {
 const link = {
   /** Session of the parent. */ parent_session_id: SessionId,
   /** Run of the parent. */ parent_turn_id: allowEmpty(TurnId),
-  /**
-   * The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of.
-   */
+  /** The call that delegates, if known: with it a consumer need not guess which of several calls started a child. */
   parent_tool_call_id: Schema.optionalKey(allowEmpty(ToolCallId)),
   /** Empty when the parent is no subagent itself. */
   parent_subagent_id: Schema.String,
   /** Session of the child. */ child_session_id: SessionId,
   /** The child. */ child_subagent_id: Schema.String,
-  /** Null when nobody gave it a role. */
+  /** Null if no role was given. */
   child_role: Schema.NullOr(Schema.String)
 }
 
@@ -265,7 +263,7 @@ export const table = {
       conversation_history: Messages,
       /** True when the session has no earlier messages. */ is_first_turn: Schema.Boolean,
       ...model,
-      /** Empty when nobody in particular speaks. */
+      /** Empty if the sender is unknown. */
       sender_id: Schema.String
     }),
     answer: Answers.contexts,
@@ -328,7 +326,7 @@ export const table = {
       /** `{ model, finish_reason, assistant_message, usage }`. */
       response: JsonObject,
       /** Tokens of the request; null where the provider did not say. */ usage: Schema.NullOr(UsageCounters),
-      /** US dollars by the list of prices; null where nobody names a price. */
+      /** US dollars by the price list; null if the price is unknown. */
       estimated_cost_usd: Schema.NullOr(Schema.Finite),
       /** Certainty of the cost. */ cost_status: Cost.Status,
       /** Origin of the price. */ cost_source: Cost.Source,

@@ -1,5 +1,5 @@
 /**
- * Every hook by name: its payload, what its emitter hands in, and which hooks may answer.
+ * Every hook by name: its payload, the fields that its emitter supplies, and which hooks may answer.
  *
  * **Details**
  *
@@ -80,7 +80,7 @@ export interface HookReturns extends ReturnsOf {}
 
 type MergedOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer _, infer A> ? A | undefined : never }
 
-/** Combined answer of a hook; undefined when nobody answered. */
+/** Combined answer of a hook; undefined if no listener answered. */
 export interface Answers extends MergedOf {}
 
 /** Fields that an emitter hands in for a hook, before they are copied and redacted. */

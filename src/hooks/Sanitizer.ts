@@ -1,12 +1,13 @@
 /**
- * Any value as what an observer may have: JSON, redacted, bounded, frozen, and nobody else's object.
+ * Converts any value to a form that is safe for observers: JSON, redacted, bounded, frozen, and shared with no other
+ * code.
  *
  * **Details**
  *
  * {@link sanitize} is for requests and responses: levels deeper than 8, strings longer than 8 000 characters and
- * collections longer than 200 entries are cut and say so; what is still longer than the cap as JSON is done again with
- * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyField} is for
- * the rest of a payload: the same walk with bounds that only stop an accident.
+ * collections longer than 200 entries are cut and marked as cut. If the JSON still exceeds the cap, the value is copied
+ * again with 1 000 and 50; if it still does, it becomes `{ _truncated, original_type, preview }`. {@link copyField} is
+ * for the other fields of a payload: the same walk, with bounds that only prevent accidents.
  *
  * Values that JSON cannot express are named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or
  * a proxy throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its
@@ -27,7 +28,7 @@ import { getCurrentRegistry, type Registry } from "../domain/Secrets.ts"
 
 /** Bounds of a copy. */
 interface Bounds {
-  /** Levels below the root; what is deeper becomes a marker. */
+  /** Levels below the root; deeper values become a marker. */
   readonly depth: number
   /** UTF-16 units of one string. */
   readonly string: number
@@ -37,7 +38,7 @@ interface Bounds {
   readonly total: number
 }
 
-/** A copy; not whole when it is `cut`: what came after the bound is missing. */
+/** A copy. It is partial if `cut` is true: values beyond the bound are missing. */
 interface BoundedCopy {
   readonly value: Schema.Json
   readonly cut: boolean
@@ -47,7 +48,7 @@ interface BoundedCopy {
 const shortest = 8
 /** Longer texts are remembered by `Redaction` itself. */
 export const longestShort = 63
-/** Short texts of one generation. Two are kept: what is asked for again moves to the younger. */
+/** Short texts of one generation. Two generations are held: a text that is requested again moves to the younger. */
 const generation = 4_000
 
 interface Memory {
@@ -91,7 +92,7 @@ const itemsNote = "_truncated_items"
 /** No token that is known by its shape is shorter. */
 const shortestToken = 15
 
-/** Room for what a note adds to a text that was cut before. */
+/** Room for the note that is added to a text which was already cut. */
 const overlap = 512
 const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
@@ -242,7 +243,7 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
     return copyMapping(keys.length, keys, (key) => Reflect.get(value, key), depth)
   }
 
-  /** Undefined for what JSON leaves out. */
+  /** Undefined for a value that JSON omits. */
   const copyNode = (value: unknown, depth: number): Schema.Json | undefined => {
     if (depth > bounds.depth && value !== undefined) {
       return typeof value === "string" && depthNote.test(value) ? value : `<${describeType(value)} depth limit>`
@@ -280,7 +281,7 @@ const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
     try {
       return copyNode(read(), depth)
     } catch {
-      // A getter or a proxy threw. What it said is not ours to repeat.
+      // A getter or a proxy threw. Its message may hold private data and is not repeated.
       return depth > bounds.depth ? "<object depth limit>" : unreadable
     }
   }

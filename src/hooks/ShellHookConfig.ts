@@ -12,8 +12,8 @@
  *       sandbox: read-only
  * ```
  *
- * Nothing in the block stops the program: what cannot be used is left out with a warning. `sandbox` is as that of an
- * MCP server, `full` when absent.
+ * Nothing in the block stops the program: an unusable entry is left out with a warning. `sandbox` has the values of an
+ * MCP server's `sandbox`, `full` when absent.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
  */
@@ -36,7 +36,7 @@ export interface ShellHook {
   readonly sandbox: ProgramSandbox
 }
 
-/** Hooks of a block, and what of it was not understood: one line for each. */
+/** Hooks of a block, and one line for each entry that is invalid. */
 interface DecodedHooks {
   readonly hooks: ReadonlyArray<ShellHook>
   readonly warnings: ReadonlyArray<string>
@@ -112,8 +112,8 @@ export const decode = (block: unknown): DecodedHooks => {
 }
 
 /**
- * True when a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name
- * itself when it is none.
+ * Returns a predicate that decides whether a hook wants events about a tool. The matcher is a regular expression for
+ * the whole name, or the literal name if it is not a valid expression.
  */
 export const makeToolMatcher = (hook: ShellHook): ((toolName: unknown) => boolean) => {
   const { matcher } = hook

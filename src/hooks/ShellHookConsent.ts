@@ -95,8 +95,8 @@ export const make = (
     )
 
     /**
-     * A word of a command, with what is in the file that it names; none for an option, a directory, a name to search
-     * for.
+     * A word of a command and the contents of the file that it names; no contents for an option, a directory or a name
+     * to search for.
      */
     const readScript = (word: string) =>
       Effect.gen(function* () {

@@ -41,7 +41,10 @@ import type { ShellHook } from "./ShellHookConfig.ts"
 /** Surroundings in which programs run. */
 export interface Surroundings {
   readonly cwd: string
-  /** Of this program; what a program gets of it has no variable that is hidden, or whose name is that of a secret. */
+  /**
+   * Environment of this program. Child programs do not receive its hidden variables or variables whose names suggest a
+   * secret.
+   */
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -136,7 +139,7 @@ export const parseCommand = (
   return program === undefined ? undefined : [program, ...rest]
 }
 
-/** Runs a hook on an input. Never fails: what went wrong is part of the answer. */
+/** Runs a hook on an input. Never fails: errors are part of the result. */
 export const runProgram = (
   hook: ShellHook,
   input: string,

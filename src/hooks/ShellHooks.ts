@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A hook that was never agreed to, or whose program changed since, is asked about where there is somebody to ask,
- * accepted where the settings accept, and otherwise left out with a warning. The program is compared again before each
- * run. One that does not start, takes too long or says nothing that can be read changes nothing.
+ * A hook that was never approved, or whose program has changed since, is confirmed by the user if one is present,
+ * accepted if the settings accept it, and otherwise left out with a warning. The program is compared again before each
+ * run. A program that does not start, times out or prints unreadable output changes nothing.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §1.5.
  */
@@ -34,7 +34,7 @@ export interface Settings extends Process.Surroundings {
   readonly home: string
   /** True when hooks that were never seen are accepted without a question (`hooks_auto_accept`). */
   readonly accept: boolean
-  /** Asks the user; absent where there is nobody to ask. */
+  /** Asks the user; absent when no user is present. */
   readonly confirm?: ((hook: Config.ShellHook, consent: Consent.Consent) => Effect.Effect<boolean>) | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * Outcome of a tool call, in the words of `post_tool_call`.
  *
- * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `toBlockedOutcome`).
+ * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `blocked`).
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The trace is the one of Effect's own tracing, so whoever traces (the embedding application, a plugin) needs no port
- * of ours: a span in the fiber is enough. Spans of Effect's default tracer, which keeps none, are passed over; the
- * nearest other one counts. `Tracer.DisablePropagation` on a span keeps it here.
+ * The trace is Effect's own, so a tracer (of the embedding application or a plugin) needs no port of this runtime: a
+ * span in the fiber is enough. Spans of Effect's default tracer, which discards them, are skipped in favor of the
+ * nearest other span. `Tracer.DisablePropagation` on a span prevents its propagation.
  *
  * **Example** (The trace of a request, continued by a run)
  *
@@ -29,7 +29,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 
-/** The nearest span of a fiber that somebody keeps; undefined where there is none. */
+/** Returns the nearest recorded span of a fiber; undefined if there is no such span. */
 export const findNearestSpan = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
   // Another tracer may make spans of this class and keep them.
@@ -101,7 +101,7 @@ export const parse = (traceparent: string | undefined, tracestate?: string): Tra
   })
 }
 
-/** The `tracestate` of a span: its own, or that of the nearest one above in its trace. */
+/** Returns the `tracestate` of a span, or of its nearest ancestor in the same trace that has one. */
 export const findTraceState = (span: Tracer.AnySpan | undefined): string | undefined => {
   for (let at = span; at !== undefined; at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined) {
     const state = Context.get(at.annotations, TraceState)

@@ -29,7 +29,7 @@ const hasRoute = ({ settings }: AgentFile): boolean =>
     ["model.default", "model.provider", "model.base_url", "model.api_key", "model.api_mode"].includes(key)
   )
 
-/** Settings under which the route of children is that of a sub-agent. */
+/** Returns the settings with the sub-agent's route as the delegation route. */
 const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
   const apiMode = readText(agent, "model.api_mode")
   const apiKey = readText(agent, "model.api_key")
@@ -52,7 +52,7 @@ const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
   return { ...settings, delegation: { ...limits, ...stated } }
 }
 
-/** The route of a sub-agent; undefined where it has none of its own, or that of its parent. */
+/** Returns the route of a sub-agent, or `undefined` if it does not set one or uses the same as its parent. */
 const resolveRoute = (
   configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile

@@ -107,10 +107,7 @@ export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
 /** Services that `Agent.make` silently does without; a runtime has them. */
 export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
 
-/**
- * Choice of the external memory: that of the surroundings, none, or the one of this name among those that plugins
- * bring.
- */
+/** Choice of the external memory: the one from the context, none, or a plugin's memory with this name. */
 export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
 
 /** The external memory of an agent. */
@@ -135,8 +132,8 @@ const chooseMemory = Effect.fnUntraced(function* (choice: MemoryChoice, brought:
 })
 
 /**
- * The engine that makes conversations smaller: that of a plugin where the settings name it, or where an application
- * lists the plugin and names none; else the one of the surroundings.
+ * Selects the engine that compacts conversations: a plugin's engine if the settings name it, or if an application lists
+ * the plugin without naming an engine; otherwise the engine from the context.
  */
 const chooseCompaction = Effect.fnUntraced(function* (
   named: string | undefined,
@@ -187,7 +184,7 @@ export const makeAgentLayer = <Self, E, R, Needs>(
     )
   )
 
-/** The layers of a runtime in their order: what is below is there for what is above. */
+/** The layers of a runtime in order: each layer can use the layers below it. */
 export const assemble = <
   Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,

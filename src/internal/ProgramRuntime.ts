@@ -1,4 +1,4 @@
-/** The place where tools work, with what a start puts in front of it. */
+/** The command environment of tools, wrapped as requested by the start. */
 const makeCommandLayer = (
   place: ConfiguredEnvironment.Choice["layer"],
   inFront: Start["environment"]
@@ -11,8 +11,8 @@ const makeCommandLayer = (
       ).pipe(Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal)))
 
 /**
- * The runtime of a program: what the user's settings, home directory and environment make of all parts. Each part is
- * loaded when it is wanted. `Runtime` hands it on.
+ * The runtime of a program, with all parts configured from the user's settings, home directory and environment. Each
+ * part is loaded on demand. `Runtime` re-exports it.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -100,7 +100,7 @@ const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.F
     )
   )
 
-/** Errors inside of a file are told with its name. */
+/** Errors inside a file are reported with its name. */
 const addFileName =
   (path: string) =>
   ({ message }: ConfigError): ConfigError =>
@@ -265,7 +265,7 @@ const makeMemoryToolset = ({ targets }: MemoryStores.Service) =>
         ({ toolset }) => [toolset]
       )
 
-/** Connects the MCP servers; nothing is loaded where there are none. */
+/** Connects the MCP servers. Their code is not loaded if no server is configured. */
 const connectServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<never, never, Home | ToolRegistry> =>
   Object.keys(mcpServers).length === 0
     ? Layer.empty
@@ -341,7 +341,8 @@ type Imported = Effect.Effect<
 >
 
 /**
- * Middleware of `config.yaml`, then that of the agent file; the code that imports some is loaded where there is some.
+ * Middleware of `config.yaml`, followed by the middleware of the agent file. The code that imports middleware is loaded
+ * only if some is configured.
  */
 const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values, agentFile: AgentFile | undefined) {
   const nothing: Imported = Effect.succeed([])
@@ -382,9 +383,9 @@ export interface Start extends Substitutes {
    * when absent), or the stand-in answers, for a caller whose user was told so or that asks no model.
    */
   readonly unconfigured?: "refused" | "standIn" | undefined
-  /** Asks whether a shell hook may run; absent where there is nobody to ask. */
+  /** Asks whether a shell hook may run; absent if the user cannot be asked. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
-  /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
+  /** Starts new sessions without the user's files: `SOUL.md`, project files, memory. */
   readonly ignoreRules?: boolean | undefined
   /** No plugin is looked for, also none of a directory that the environment names. */
   readonly safeMode?: boolean | undefined
@@ -392,17 +393,18 @@ export interface Start extends Substitutes {
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
   readonly reserved?: ReservedNames | undefined
-  /** Stored session that the program goes on with. */
+  /** Stored session that the program continues. */
   readonly session?: SessionId | undefined
-  /** Directory that commands work in, where it is not the working directory. */
+  /** Directory in which commands run, if it is not the working directory. */
   readonly folder?: string | undefined
   /**
-   * File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent.
+   * Database of the sessions and the run record, from which entries are never removed. Default: the database of the
+   * home directory.
    */
   readonly database?: string | undefined
   /** Sessions and run record of several processes, in the place of a file. */
   readonly store?: ReturnType<typeof SessionStore.layerPostgres> | undefined
-  /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
+  /** Does not record file changes by tools: changes in the program's own workspaces are never undone. */
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
@@ -429,14 +431,14 @@ const makeShellHooks = Effect.fnUntraced(function* (settings: Values, { confirmH
 })
 
 /**
- * The runtime of a program: what the user's settings, home directory and environment make of all parts.
+ * The runtime of a program, with all parts configured from the user's settings, home directory and environment.
  *
  * **Details**
  *
- * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in
- * tool is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the
- * user agreed to, after the plugins'. Settings that ask for a protection that there is not (`terminal.backend: docker`)
- * are refused.
+ * The provider belongs to the configured route, sessions are stored in the home directory, and every built-in tool is
+ * registered (a run selects from them). Plugins that the user enabled are loaded, and shell hooks that the user
+ * approved run after the plugins' hooks. Settings that require an unavailable protection (`terminal.backend: docker`)
+ * are rejected.
  */
 export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Secrets.provideRegistryLayer(

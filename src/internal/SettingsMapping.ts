@@ -211,7 +211,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: toLoopGuardSettings(settings),
-    // A scenario or a recording has no answers for what is asked beside it.
+    // A scenario or a recording does not contain answers to side requests.
     reviews: isReplaced
       ? undefined
       : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
@@ -219,7 +219,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
   } satisfies AgentSettings
 })
 
-/** The built-in engine of a name; one of a plugin, or of nobody, has the default below it. */
+/** Returns the built-in engine with this name, or the default for any other name, including a plugin's engine. */
 const chooseEngine = (name: string): Compaction.Settings["engine"] =>
   Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
@@ -254,7 +254,7 @@ export const makePromptSourcesLayer = (
   }: Host & {
     /** Description of the place where commands run. */
     readonly commands: string | undefined
-    /** Working directory there, where it is on another machine. */
+    /** Working directory on the remote machine, if commands run on one. */
     readonly directory: string | undefined
     readonly memory: MemoryStore.Service
     readonly skills: SkillStore.Service

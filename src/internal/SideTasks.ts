@@ -44,12 +44,12 @@ export interface SideTaskSources {
   readonly logins?: ReadonlyMap<string, Credential> | undefined
 }
 
-/** Nobody else. */
+/** Sources without any additional provider. */
 export const ownProvider: SideTaskSources = {
   settings: { model: { provider: "auto", streaming: true }, auxiliary: {}, customProviders: [], credentials: {} }
 }
 
-/** Those that a program's settings, environment and logins know. */
+/** Sources from a program's settings, environment and logins. */
 export const fromProgram = (
   settings: Values,
   environment: Environment["Service"],
@@ -83,7 +83,10 @@ const makePool =
       return key === undefined ? undefined : { _tag: "Key", key }
     })
 
-/** Charges the run of a session, else the session alone; a task of nobody's session is in the sums of its task only. */
+/**
+ * Charges the run of a session, or the session alone if there is no run. A task without a session is counted only in
+ * the totals of its task.
+ */
 const makeAccount =
   (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
   (sessionId, entry) =>
@@ -224,7 +227,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
   }
 }
 
-/** Answers questions of plugins: a task of its own, in the name of a session that is nobody's. */
+/** Answers questions of plugins as a separate task, under a newly generated session id. */
 export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
   Effect.fnUntraced(function* ({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId

@@ -121,8 +121,8 @@ const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart
 }
 
 /**
- * For model calls: what streams by goes through the wrapper's `onPart` and then on to the one above; when it changed
- * anything, the response that the wrapper sees is put together from what it let through.
+ * Joins the `onPart` of a model call's wrapper with the one above: streamed parts pass through both. When `onPart`
+ * changed a part, the response that the wrapper sees is assembled from the parts it passed on.
  *
  * **Details**
  *
@@ -131,8 +131,8 @@ const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart
  * the one that streamed by goes through `onPart` as well; the parts are not passed on, because something else was shown
  * already.
  *
- * An `onPart` that fails lets the rest go on without it, and what it held first. Where it gave other parts than it got
- * before, nothing more is shown, so that what it takes out stays out: the answer is what was shown, for the wrapper
+ * If `onPart` fails, the parts it held and all later parts are passed on without it. If it had changed a part before,
+ * nothing more is shown, so that removed content stays removed: the answer is the text that was shown, for the wrapper
  * too, and ends with `content-filter`.
  */
 export const joinOnPart =
@@ -147,7 +147,7 @@ export const joinOnPart =
     let continued = false
     /** True once something of the attempt under way came by. */
     let streams = false
-    /** True while a whole answer is read in place of what was passed on. */
+    /** True while a whole answer is read that replaces the parts already passed on. */
     let replaces = false
     let changed = false
     /** True once other parts were given back, in whichever attempt. */

@@ -1,12 +1,12 @@
 /**
- * Values on their way to and from code of others: deep copies that nobody can change, so that a mutation is never
- * visible to anybody else.
+ * Immutable deep copies of values that pass to and from foreign code, so that a mutation on one side is never visible
+ * on the other.
  *
  * **Details**
  *
- * - {@link copy} copies at once; {@link makeView} copies each member when it is first read, so that code which only
- *   passes a value on costs nothing. {@link accept} takes a value back: what is a view or a copy counts as the value
- *   that it was made of, everything else is copied, so that its giver cannot change it later.
+ * - {@link copy} copies at once. {@link makeView} copies each member when it is first read, so that passing a value on
+ *   costs nothing. {@link accept} takes a value back: a view or a copy is replaced by its original, and any other value
+ *   is copied, so that foreign code cannot change it later.
  * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets, which cannot be frozen, are copies of
  *   the receiver's own. Everything else (functions, instances of classes) is shared as it is, except the `Usage` of
  *   `effect/ai`, and so is what lies deeper than 500 levels. Cycles stay cycles.
@@ -40,7 +40,7 @@ interface CopyState {
   depth: number
 }
 
-/** Levels that are copied; what lies deeper is shared. */
+/** Levels that are copied; deeper values are shared. */
 const deepest = 500
 
 const isPlain = (value: object): boolean => {
@@ -115,7 +115,7 @@ const copyObject = (value: object, copying: CopyState): unknown => {
   const source = findShownValue(value)
   if (source !== undefined) return copying.incoming ? source : copyInto(source, copying)
   const origin = origins.get(value)
-  // A copy that nobody can change needs no other.
+  // An immutable copy needs no further copy.
   if (origin !== undefined) return copying.incoming ? origin : value
   if (Array.isArray(value)) {
     const out: Array<unknown> = []
@@ -136,17 +136,17 @@ const copyFrozen = <A>(value: A, incoming: boolean): A => {
   const copying: CopyState = { incoming, seen: new Map(), made: [], changeable: false, depth: 0 }
   const out = copyInto(value, copying)
   if (!copying.changeable) for (const [made, original] of copying.made) origins.set(made, incoming ? made : original)
-  // A copy has the shape of what it was made of.
+  // A copy has the shape of its original.
   return out as A
 }
 
 /** Copies a value deeply and freezes the copy. */
 export const copy = <A>(value: A): A => copyFrozen(value, false)
 
-/** Takes a value from code of others: the value itself where it is a view or a copy of it, else a frozen copy. */
+/** Takes a value from foreign code. Returns the original of a view or copy, and a frozen copy of any other value. */
 export const accept = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
-  // A view has the shape of what it shows.
+  // A view has the shape of its original.
   return (findShownValue(value) as (A & object) | undefined) ?? copyFrozen(value, true)
 }
 
@@ -217,12 +217,12 @@ class Lazy implements ProxyHandler<object> {
   }
 }
 
-/** A value that nobody can change, whose members are copied when they are read. */
+/** Returns an immutable view of a value, whose members are copied when they are read. */
 export const makeView = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
   if (origins.has(value) || findShownValue(value) !== undefined) return value
   if (!Array.isArray(value) && !isPlain(value)) return copy(value)
-  // A view has the shape of what it shows.
+  // A view has the shape of its original.
   return new Proxy(Array.isArray(value) ? [] : {}, new Lazy(value)) as A
 }
 
@@ -236,6 +236,6 @@ export const makeLabelledView = <A extends object, K extends string, V>(
   label: V
 ): A & Readonly<Record<K, V>> => {
   const target = Object.defineProperty({}, key, { value: label, configurable: true })
-  // A view has the shape of what it shows, and `key` was defined.
+  // A view has the shape of its original, and `key` was defined.
   return new Proxy(target, new Lazy(findShownValue(value) ?? value)) as A & Readonly<Record<K, V>>
 }

@@ -1,5 +1,5 @@
 /**
- * The kinds of middleware and what they are told of the call that they see.
+ * The kinds of middleware and the context that each receives about a call.
  *
  * Source: `hermes-contract.md` §1.1–1.3, `ARCHITECTURE.md` §5.
  */

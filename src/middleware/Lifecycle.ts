@@ -72,7 +72,7 @@ export interface RunFacts {
   readonly cwd?: string | undefined
   /** Model calls with tools at most; absent for a tool call outside of a run. */
   readonly maxIterations?: number | undefined
-  /** Tells whoever watches the run; absent where nobody does. */
+  /** Reports events to the observers of the run; absent when there are no observers. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
@@ -160,7 +160,7 @@ export interface BeforeToolInput {
 export interface AfterToolInput extends BeforeToolInput {
   /** Result of the tool. */
   readonly toolOutput: unknown
-  /** Text for the model where it is not the rendering of `toolOutput`; undefined where it is. */
+  /** Text for the model if it differs from the rendering of `toolOutput`; otherwise undefined. */
   readonly llmToolOutput: unknown
   readonly isError: boolean
 }
@@ -225,7 +225,7 @@ export const withModifications = <const F extends { readonly [P in keyof Fields]
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
   return {
     _tag: "Modifications",
-    // The keys are those of `fields`.
+    // The keys are the keys of `fields`.
     keys: given.map(([key]) => key) as unknown as ReadonlyArray<Extract<keyof F, keyof Fields>>,
     fields: Object.fromEntries(given)
   }
@@ -245,7 +245,7 @@ type MethodAnswer<Keys extends keyof Fields, Needs, More = never> =
 
 type MethodResult<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | More | void
 
-/** The methods; see the table above. `Caught` and `Fails` are those of `wrapModelCall`. */
+/** The methods; see the table above. `Caught` and `Fails` are the failure types of `wrapModelCall`. */
 export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
   readonly afterAgent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
@@ -293,8 +293,8 @@ export interface Entry {
   /** State of a run that it keeps by {@link StateKey}. */
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
   /**
-   * Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses
-   * it.
+   * Set when this middleware decides when to compact the conversation. The runtime then compacts only if a provider
+   * refuses the conversation.
    */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** The methods, where all runs share them. */

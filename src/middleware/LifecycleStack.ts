@@ -57,7 +57,7 @@ export interface LifecycleStack {
   /** Makes the methods of a run; a factory that fails closed fails the run. */
   readonly open: (run: RunFacts) => Effect.Effect<void, MiddlewareFailure>
   readonly close: (turnId: TurnId) => void
-  /** Facts of a run that was opened; those of a call outside of any run where it was not. */
+  /** Facts of an opened run, or of the call itself if it belongs to no open run. */
   readonly factsOf: (ids: CallOwner) => RunFacts
   /**
    * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. `seen` has what became of the
@@ -82,7 +82,7 @@ interface StreamMethodState {
   isCut: boolean
 }
 
-/** Ids of what a method is called for. */
+/** Ids of the call for which a method runs. */
 export interface CallOwner {
   readonly sessionId: SessionId
   readonly taskId: TaskId
@@ -93,7 +93,7 @@ export interface CallOwner {
 const messagesOf = new WeakMap<object, Prompt.Message>()
 const copies = new WeakMap<Prompt.Message, Prompt.Message>()
 
-/** A copy of a message that nobody can change; the same one each time, unless it holds bytes. */
+/** Returns an immutable copy of a message: the same one each time, unless the message holds bytes. */
 const copyMessage = (message: Prompt.Message): Prompt.Message => {
   const known = copies.get(message)
   if (known !== undefined) return known
@@ -116,7 +116,7 @@ const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =
     : message
 
 /**
- * Reads a message: one of the conversation where it is a copy of it; `{ role, content }` with a text counts as a
+ * Reads a message. A copy is resolved to the message of the conversation; `{ role, content }` with a text counts as a
  * message.
  */
 const readMessage = (value: unknown, index: number): Prompt.Message => {
@@ -134,7 +134,10 @@ const readMessage = (value: unknown, index: number): Prompt.Message => {
   throw new TypeError(`messages[${index}] has the role ${JSON.stringify(role)}: give system, user or assistant`)
 }
 
-/** Reads messages of foreign code, the first of them at place `from`; throws a TypeError for what is none. */
+/**
+ * Reads messages from foreign code, the first of them at index `from`. Throws a TypeError for a value that is not a
+ * message.
+ */
 export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Message> => {
   if (!Array.isArray(value)) throw new TypeError("messages is not a list")
   return value.map((message, index) => readMessage(message, from + index))
@@ -238,14 +241,14 @@ const unwrapThrown = (cause: Cause.Cause<unknown>): unknown => {
   return error instanceof PlainReturn.Thrown ? error.error : error
 }
 
-/** The lifecycle middleware among the entries of a stack; undefined when there is none. */
+/** Returns the lifecycle middleware among the entries of a stack, or undefined if there are no entries. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
   const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, BoundMethods> }>()
   const findFacts = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
     runs.get(turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }
 
-  /** Contains a failure of foreign code: `fallback` stands in where it is registered as open. */
+  /** Contains a failure of foreign code: returns `fallback` if the entry is registered as open. */
   const runWithFallback = <A>(
     entry: Entry,
     kind: Kind | PhaseKind,
@@ -342,8 +345,8 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
 }
 
 /**
- * The wrapper of a model call in which the `streamPart` methods see the parts, inside of all others; none where there
- * is no such method.
+ * The innermost wrapper of a model call, in which the `streamPart` methods see the parts; undefined if no such method
+ * exists.
  */
 export const makeStreamWrapper = (
   lifecycle: () => LifecycleStack | undefined,
@@ -403,8 +406,8 @@ export const makeStreamWrapper = (
 }
 
 /**
- * Places the wrappers of lifecycle middleware in the stack of wrappers; those of a factory are looked up when they are
- * called.
+ * Places the wrappers of lifecycle middleware in the stack of wrappers. Wrappers that a factory makes are looked up for
+ * each call.
  */
 export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
   lifecycle: () => LifecycleStack | undefined,

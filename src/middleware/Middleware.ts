@@ -3,17 +3,18 @@
  *
  * **Details**
  *
- * A wrapper gets `next` and the call's context, and gives a function of the request. `next` fails with
+ * A wrapper receives `next` and the call's context, and returns a function of the request. `next` fails with
  * {@link ModelCallError} or {@link ToolCallError}, with the error classes that the wrapper names in `catches`, and with
- * {@link OpaqueFailure} for everything else, which a wrapper can only pass on. What the wrapper fails with and needs is
- * inferred; a list of wrappers folds to the exact error and requirements of an agent, see {@link Errors} and
- * {@link Needs}. Order is the list's: the first is outermost.
+ * {@link OpaqueFailure} for everything else, which a wrapper can only pass on. The failures and requirements of a
+ * wrapper are inferred. A list of wrappers folds to the exact error and requirements of an agent, see {@link Errors}
+ * and {@link Needs}. The first wrapper of a list is outermost.
  *
  * **Gotchas**
  *
- * `next` of `llmExecution` and `toolExecution` is single use; that of `wrapModelCall` and `wrapToolCall` may be called
- * again. Every `next` is revoked when its wrapper returns. A typed failure is intended and always goes up; a defect is
- * the wrapper's own trouble and never breaks the call, unless it is registered with `onFailure: "closed"`.
+ * `next` of `llmExecution` and `toolExecution` is single use; `next` of `wrapModelCall` and `wrapToolCall` may be
+ * called again. Every `next` is revoked when its wrapper returns. A typed failure is intended and always propagates; a
+ * defect is a fault of the wrapper and never breaks the call, unless the wrapper is registered with
+ * `onFailure: "closed"`.
  *
  * **Example** (Timing every call to a provider)
  *
@@ -69,15 +70,13 @@ export interface ModelAnswer {
   readonly route: RouteInfo
   /** Number of the attempt, from 0. */
   readonly attempt: number
-  /** Cost; absent where whoever answered does not know prices. */
+  /** Cost; absent when the source of the answer has no prices. */
   readonly cost?: Cost | undefined
 }
 
 declare const opaque: unique symbol
 
-/**
- * A failure from below that a wrapper does not know: it has no tag, nobody can make one, and it can only be passed on.
- */
+/** A failure from below that a wrapper does not know. It has no tag and cannot be constructed, only passed on. */
 export interface OpaqueFailure {
   readonly [opaque]: never
 }
@@ -88,7 +87,7 @@ export type ModelCallError = AiError.AiError | ExecutionBlocked | MiddlewareFail
 /** Failures with which a tool call can end in every runtime. */
 export type ToolCallError = ToolFailed | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
 
-/** `Caught` is invariant: a wrapper that catches nothing is none that catches something. */
+/** `Caught` is invariant: a wrapper that catches nothing is not assignable to one that catches something. */
 interface MiddlewareBrand<in out Caught, out Fails, out Needs> {
   readonly [TypeId]: {
     readonly _Caught: (_: Caught) => Caught
@@ -123,7 +122,7 @@ export interface CallContext {
    * The route that the router would take, as far as it tells: one that has a single provider keeps its key to itself.
    */
   readonly primary?: Effect.Effect<Route> | undefined
-  /** Tells whoever watches the run; absent where nobody does. */
+  /** Reports events to the observers of the run; absent when there are no observers. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
@@ -172,7 +171,7 @@ type OfAny =
 /** Any entry of a stack. */
 export type Any = OfAny & AnyBrand
 
-/** An entry that adds no failure and needs nothing: what a plugin brings once it is loaded. */
+/** An entry that adds no failure and needs nothing, as a loaded plugin provides it. */
 export type Contained = OfAny & AnyBrand<never, never>
 
 /** Tests for an entry of a stack. */
@@ -188,7 +187,7 @@ export type Needs<List extends ReadonlyArray<Any>> = NeedsOf<List[number]>
 type FailsOf<M> = M extends AnyBrand<infer Fails, unknown> ? Fails : never
 type CaughtOf<M> = M extends { readonly [TypeId]: { readonly _Caught: (_: never) => infer Caught } } ? Caught : never
 
-/** Failures above one entry, for each member of a union on its own: what one of them lets through comes out. */
+/** Failures above one entry. Distributes over a union, so that a failure which any member lets through is included. */
 type FailuresAbove<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
 
 /**
@@ -213,7 +212,7 @@ export type Errors<List extends ReadonlyArray<Any>> = FoldedFailures<
   FoldedFailures<List, "llm_execution", never>
 >
 
-/** Nothing to ask of a list that adds at most the failures `E`; what no list can meet otherwise. */
+/** `unknown` if the list adds at most the failures `E`; otherwise `never`, which no list satisfies. */
 export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
 
 /** Options of an entry. */
@@ -237,7 +236,10 @@ interface CatchOptions<Classes extends ReadonlyArray<ErrorClass>> {
 
 type CaughtBy<Classes extends ReadonlyArray<ErrorClass>> = InstanceType<Classes[number]>
 
-/** Failures that a wrapper adds: those of every run are always free, and an opaque one is some other wrapper's. */
+/**
+ * Failures that a wrapper adds, without failures that every run may have and without opaque ones, which belong to other
+ * wrappers.
+ */
 type AddedFailures<Fails, Free = never> = Exclude<Fails, AgentError | OpaqueFailure | Free>
 
 /** A wrapper of provider calls; the type parameters are what it catches, fails with and needs. */
@@ -264,12 +266,14 @@ export interface ModelCallWrap<Caught, Fails, Needs> {
   ): (params: ModelCallParams) => Effect.Effect<ModelAnswer, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
-/** The record of a kind. The brand holds types only, so nothing stands behind it at run time. */
+/** The record of a kind. The brand exists in types only, so it has no value at run time. */
 const make = <M extends Any>(kind: M["kind"], name: string, run: M["run"]): M =>
   // The phantom functions of the brand are never called.
   ({ [TypeId]: undefined, kind, name, run }) as unknown as M
 
-/** A wrapper without its types: nobody knows what fails below the chain, and what that needs is there. */
+/**
+ * Erases the types of a wrapper: the failures below the chain are unknown, and the services that it needs are provided.
+ */
 const eraseTypes = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
   wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Shown) => Effect.Effect<A, Fails, Needs>
 ): Wrapper<Req, Options, A, Info>["wrap"] => wrap as Wrapper<Req, Options, A, Info>["wrap"]
@@ -351,8 +355,8 @@ export const toolExecution = <
   })
 
 /**
- * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and
- * may give nothing.
+ * A {@link LlmExecution} of a function without declared types: it fails with errors that are always part of
+ * `AgentError`, and may return nothing.
  */
 export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, "wrap">): LlmExecution =>
   make("llm_execution", options.name, {
@@ -370,8 +374,8 @@ export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper
   })
 
 /**
- * A {@link LlmExecution} that gives services to provider calls, such as a span. It is outside of all wrappers and has
- * no part in what becomes of a call; when it dies the call goes on without it.
+ * A {@link LlmExecution} that provides services to provider calls, such as a span. It runs outside all wrappers and
+ * cannot change the outcome of a call; when it dies the call continues without it.
  */
 export const llmServices = ({
   name,
@@ -449,7 +453,7 @@ export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper,
     wrap: options.wrap
   })
 
-/** Name of an object whose class names it, where it has no name of its own. */
+/** Returns the name of an entry, or the name of its class if the entry is unnamed. */
 const getEntryName = (given: object, name: string | undefined): string => name ?? given.constructor.name
 
 /**
@@ -505,7 +509,7 @@ export const lifecyclePerRun = <
     }
   })
 
-/** A {@link LifecycleMiddleware} as a stack runs it, whose types were checked where it was made. */
+/** A {@link LifecycleMiddleware} as a stack runs it. Its types were checked at construction. */
 export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware => make("lifecycle", entry.name, entry)
 
 export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"

@@ -18,10 +18,10 @@
  * | is interrupted with the run | interruption |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
- * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. It runs in a fiber
- * of its own; its deadline counts the time that it takes by itself, not that of the call below. One that only gives
- * back its call of `next` has nothing to run, and what lies below runs as it would without it. The request, the context
- * and the value from below are views that it cannot change, and so is what it gives to those above it.
+ * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. A wrapper runs in
+ * its own fiber; its deadline counts its own time, without the call below. A wrapper that only returns its call of
+ * `next` runs no code, and the call below runs as it would without it. The request, the context and the value from
+ * below are immutable views, and so are the values that it passes to those above it.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -42,7 +42,7 @@ export interface Next<Req, Options, A, E, R> {
   (request?: Req, options?: Options): Effect.Effect<A, E, R>
 }
 
-/** A wrapper as the chain runs it: its types are checked where it is made, and erased here. */
+/** A wrapper as the chain runs it. Its types are checked at construction and erased here. */
 export interface Wrapper<Req, Options, A, Info> {
   readonly kind: Kind
   readonly name: string
@@ -54,8 +54,8 @@ export interface Wrapper<Req, Options, A, Info> {
     context: Info
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
   /**
-   * Present where it only gives services to what lies below: then it is this, outside of all wrappers, and has no fiber
-   * of its own.
+   * Present if the wrapper only provides services to the call below. It then runs outside all wrappers, without its own
+   * fiber.
    */
   readonly services?: Services<Info> | undefined
 }
@@ -72,11 +72,14 @@ export interface SurroundingServices<Info> {
   readonly services: Services<Info>
 }
 
-/** A wrapper's call of `next`, as what lies below it may speak to it. */
+/** A wrapper's call of `next`, with the operations that the call below may use on it. */
 export interface NextInvocation {
-  /** The wrapper failed in the middle of the stream: reported, or the stream ends where it is registered as closed. */
+  /**
+   * Reports that the wrapper failed in the middle of the stream, or ends the stream if the wrapper is registered as
+   * closed.
+   */
   readonly fault: (error: unknown, consequence: string) => Effect.Effect<void>
-  /** Sets what runs when the result of this call turns out to be that of the wrapper. */
+  /** Sets the effect that runs if the wrapper returns the result of this call. */
   readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
 }
 
@@ -108,20 +111,18 @@ export const makeRefusal = (kind: Kind, name: string): Error =>
   )
 
 /**
- * The defect of a wrapper that died after the call below it had failed, as an annotation on that failure: combined into
- * the cause it would hide the failure from whoever wants to catch it.
+ * Annotates the failure of the call below with the defect of a wrapper that died after it. Combined into the cause, the
+ * defect would hide the failure from wrappers that catch it.
  */
 class AttachedDefect extends Context.Service<AttachedDefect, unknown>()("hermes-effect/middleware/AttachedDefect") {}
 
 /**
- * The failure of the call below of a wrapper that failed with another one, as an annotation on that other one: retries
- * and fallbacks are decided by what really happened.
+ * Annotates the failure of a wrapper with the failure of the call below, because retries and fallbacks are decided by
+ * the original failure.
  */
 class Downstream extends Context.Service<Downstream, Cause.Cause<unknown>>()("hermes-effect/middleware/Downstream") {}
 
-/**
- * The failure that a translation stands for: what failed at the bottom; undefined for a cause that translates nothing.
- */
+/** Returns the innermost failure behind a translated failure, or undefined for a cause that translates nothing. */
 export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
   for (const reason of cause.reasons) {
     const below = Option.getOrUndefined(Context.getOption(Cause.reasonAnnotations(reason), Downstream))
@@ -300,7 +301,7 @@ class Frame<Req, Options, A, Info> {
           return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
         if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
         if (isNothing(exit.value)) return restore(this.#onNothing())
-        // The types of wrappers are checked where they are made.
+        // The types of wrappers are checked at construction.
         const value = this.#accepted(exit.value as A)
         return this.#release === undefined ? Effect.succeed(value) : restore(this.#onValue(value))
       }
@@ -316,7 +317,7 @@ class Frame<Req, Options, A, Info> {
     return Effect.fail(new MiddlewareFailure({ kind: this.#wrapper.kind, middleware: this.#wrapper.name, cause }))
   }
 
-  /** The result from below is that of the wrapper. */
+  /** The wrapper returns the result from below. */
   #standing(value: A): Effect.Effect<A, unknown, unknown> {
     return this.#release === undefined ? Effect.succeed(value) : Effect.as(this.#release, value)
   }

@@ -11,8 +11,8 @@
  * | a function | calling it with the parameters, also where there are none; a promise or an Effect is waited for |
  * | middleware, or a record with lifecycle methods | itself; it takes no parameters |
  *
- * A Schema names parameters in camelCase, files name them in snake_case, and both are taken. Without a Schema the
- * parameters come as they stand in the file.
+ * A Schema names parameters in camelCase and files name them in snake_case; both are accepted. Without a Schema the
+ * parameters are passed on as the file spells them.
  *
  * **Example** (A module that `config.yaml` names as `./audit.ts#audit`)
  *
@@ -83,7 +83,7 @@ const camelizeKeys = (given: unknown): unknown =>
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Decodes parameters of either spelling; nothing stands for no parameters. */
+/** Decodes parameters of either spelling. An absent value means no parameters. */
 export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Result<A, Problem> =>
   Result.mapError(
     Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(camelizeKeys(given ?? {})),
@@ -122,8 +122,7 @@ const toProblem = (message: string): Problem => ({ path: [], message })
 
 /** Middleware, or an object with lifecycle methods. */
 const toMiddleware = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
-  // The types of what a file brings are known to nobody: its failures are those of a run, and it has the services of
-  // none.
+  // The types of a file's export are unknown: its failures are failures of a run, and it receives no services.
   if (Middleware.isMiddleware(value)) return Result.succeed(value as Middleware.Contained)
   if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(toProblem(nothing))
   const own: unknown = Reflect.get(value, "name")
@@ -160,11 +159,11 @@ const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
       )
     })
   )
-  // Code that a file names has the services of nobody.
+  // Code that a file names receives no services.
   return contained as Effect.Effect<unknown, Problem>
 }
 
-/** Makes middleware of an export. `name` is its name where it has none of its own. */
+/** Makes middleware of an export. `name` is used if the export has no name. */
 export const fromExport = (
   exported: unknown,
   name: string,

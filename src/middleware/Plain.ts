@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * A plain function declares nothing, so what it throws is read by what had happened below: before `next_call` and after
- * its success it is the plugin's own trouble; after its failure it is a translation (`TranslatedFailure`); the failure
- * from below itself, thrown on, passes through; `ExecutionBlocked` is a veto at any time. Objects are deep copies that
- * cannot be changed; handing one of them on or back means what it is a copy of.
+ * A plain function declares no failures, so a thrown value is classified by the state of the call below: before
+ * `next_call` and after its success it is a fault of the plugin; after its failure it is a translation
+ * (`TranslatedFailure`); the rethrown failure from below passes through; `ExecutionBlocked` is a veto at any time.
+ * Objects are immutable deep copies; passing one on or returning it means its original.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
  */
@@ -240,7 +240,7 @@ const readPassedParams =
     if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
       throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
     }
-    // `call` is an object, and a route that is none is refused where it is opened.
+    // `call` is an object, and an invalid route is refused when it is opened.
     return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
   }
 
@@ -264,9 +264,9 @@ const makeTextAnswer = (text: string, name: string, { primary }: Middleware.Call
   }))
 
 /**
- * A `wrap_model_call` function. `params` is `{ call, route }` in no provider's dialect. `next_call`, which may be
- * called again, gives the answer `{ response, route, attempt }` and takes `{ on_part }` as that of {@link llmExecution}
- * does; it hands back such an answer, or a text in the model's stead.
+ * A `wrap_model_call` function. `params` is `{ call, route }`, independent of any provider's dialect. `next_call`,
+ * which may be called again, returns the answer `{ response, route, attempt }` and accepts `{ on_part }` as in
+ * {@link llmExecution}. The function returns such an answer, or a text that replaces the model's answer.
  */
 export const wrapModelCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapModelCall =>
   Middleware.wrapModelCallUndeclared({
@@ -300,7 +300,7 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
               `it must return what next_call() gave, or a text, got ${Json.toText(value).slice(0, 80)}`
             )
           }
-          // Made of an answer from below: its members are those of one.
+          // Derived from an answer from below, so its members are the members of an answer.
           return Effect.succeed(Frozen.accept(value) as unknown as Middleware.ModelAnswer)
         },
         invoke: (nextCall) =>

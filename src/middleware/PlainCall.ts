@@ -80,5 +80,5 @@ interface Calls {
   readonly wrap_tool_call: ToolExecutionCall
 }
 
-/** Argument of a callback of a kind; of a kind that there is none of, nothing is known. */
+/** Argument of a callback of a kind; a record of unknown values for an unknown kind. */
 export type CallOf<Kind extends string> = Kind extends Registrable ? Calls[Kind] : Readonly<Record<string, unknown>>

@@ -4,8 +4,8 @@
  * **Details**
  *
  * A function that ends while its `next_call` still runs (a forgotten `await`, a throw beside it) has failed: the call
- * below is waited for, and what comes from there stands. Only a veto (`ExecutionBlocked`) is one also then. A
- * `next_call` beside one that runs is refused at once.
+ * below is awaited, and its outcome is used. Only a veto (`ExecutionBlocked`) still counts in that case. A `next_call`
+ * is refused at once while another one runs.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -78,8 +78,8 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
         return show(exit.value)
       }
       if (Cause.hasInterrupts(exit.cause)) {
-        // Interruption is not for plugin code to catch: its promise stays open, and the whole call ends as what lies
-        // below.
+        // Plugin code cannot catch an interruption: its promise stays pending, and the whole call ends as the call
+        // below does.
         Deferred.doneUnsafe(
           interrupted,
           Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason)))
@@ -103,7 +103,7 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
       : Effect.fail(new TranslatedFailure({ kind, middleware: name, thrown: error, downstream }))
   }
 
-  /** Waits for the calls below that still run; an interruption of one is that of the whole call. */
+  /** Waits for the calls below that still run. If one of them is interrupted, the whole call is interrupted. */
   const quiet: Effect.Effect<void> = Effect.suspend(() =>
     Effect.flatMap(Fiber.awaitAll(running), (exits) => {
       const cut = exits.flatMap((exit) =>

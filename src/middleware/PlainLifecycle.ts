@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * A method before or after something gets one frozen object with the fields of its phase and the ids of the run in
- * snake_case (`tool_name`, `tool_input`, `session_id`), and gives nothing, the fields that it changes
- * (`{ tool_input }`), or what `Middleware.withModifications` gives. The parts of `stream_part` are those of
- * `PlainParts`. `before_tool` may also give `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and
- * `wrap_tool_call` are the functions of `Plain` of that name. A class and a function are called once for each run, with
+ * A method before or after a phase receives one frozen object with the fields of the phase and the ids of the run in
+ * snake_case (`tool_name`, `tool_input`, `session_id`), and returns nothing, the fields that it changes
+ * (`{ tool_input }`), or the result of `Middleware.withModifications`. `stream_part` receives parts of `PlainParts`.
+ * `before_tool` may also return `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and `wrap_tool_call` are
+ * the functions of `Plain` with that name. A class or function is called once for each run, with
  * `{ session_id, task_id, turn_id, platform, is_child }`.
  *
  * **Gotchas**
@@ -214,7 +214,7 @@ export const findName = (given: unknown, options: unknown): string | undefined =
   return Predicate.isFunction(maker) && maker !== Object ? maker.name : undefined
 }
 
-/** Lifecycle middleware of plain methods; throws where it has none. */
+/** Makes lifecycle middleware of plain methods; throws if there are no methods. */
 export const make = (
   { name, onFailure = "open" }: Middleware.Registration,
   given: unknown

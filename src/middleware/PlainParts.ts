@@ -5,12 +5,12 @@
  *
  * | `type` | fields |
  * | --- | --- |
- * | `text_start`, `text_end`, `reasoning_start`, `reasoning_end`, `tool_params_end` | `readId` |
- * | `text_delta`, `reasoning_delta`, `tool_params_delta` | `readId`, `delta` |
- * | `tool_params_start` | `readId`, `name` |
- * | `tool_call` | `readId`, `name`, `params` |
+ * | `text_start`, `text_end`, `reasoning_start`, `reasoning_end`, `tool_params_end` | `id` |
+ * | `text_delta`, `reasoning_delta`, `tool_params_delta` | `id`, `delta` |
+ * | `tool_params_start` | `id`, `name` |
+ * | `tool_call` | `id`, `name`, `params` |
  * | `file` | `media_type`, `data` |
- * | `response_metadata` | `readId`, `model` |
+ * | `response_metadata` | `id`, `model` |
  * | `finish` | `reason`, `usage` |
  *
  * Each has the `metadata` of its provider besides. `on_part` gets a list of them and gives a list or one part, which go
@@ -166,7 +166,7 @@ export const readAll = (
   return kept.map((part) => shown[places.get(part) ?? -1] ?? part)
 }
 
-/** Reads the options of a `next_call`; throws where they are none. */
+/** Reads the options of a `next_call`; throws if they are invalid. */
 export const readOptions = (given: unknown): ExecuteOptions | undefined => {
   if (given === undefined || given === null) return undefined
   const onPart: unknown = Predicate.isObject(given) ? given["on_part"] : given

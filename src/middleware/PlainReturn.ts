@@ -14,7 +14,7 @@ export class Thrown {
   }
 }
 
-/** Runs a plain function and waits for what it hands back. Defects of a returned Effect count as thrown too. */
+/** Runs a plain function and waits for the returned promise or Effect. Defects of a returned Effect count as thrown. */
 export const call = <A>(run: () => A): Effect.Effect<unknown, Thrown, unknown> =>
   Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolveReturn)
 

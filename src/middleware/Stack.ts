@@ -1,6 +1,6 @@
 /**
- * The one ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled
- * once; a kind that nobody registered costs nothing, not even a function call.
+ * The single ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled
+ * once; a kind without registered middleware costs nothing, not even a function call.
  *
  * Source: `ARCHITECTURE.md` §5.
  */
@@ -28,7 +28,7 @@ export interface Stack {
   readonly toolServices: ReadonlyArray<SurroundingServices<ToolCallContext>>
   readonly wrapModelCall: ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>>
   readonly wrapToolCall: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
-  /** Absent where there is none. */
+  /** Absent when there is no lifecycle middleware. */
   readonly lifecycle: LifecycleStack.LifecycleStack | undefined
   readonly faults: Faults.Faults
 }

@@ -17,7 +17,7 @@ export interface OutlineEntry {
   readonly name: string
   readonly source: string
   readonly onFailure: OnFailure
-  /** Places of a run where it takes part; every one for methods that are made for each run. */
+  /** Phases of a run in which it takes part; all phases if its methods are made for each run. */
   readonly phases: ReadonlyArray<string>
 }
 

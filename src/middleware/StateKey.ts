@@ -32,7 +32,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 /** A key of state; see {@link make}. */
 export interface StateKey<out A> {
   readonly key: string
-  /** The value of a run, by what a method is told of it. */
+  /** Returns the value of a run, given the input of a method. */
   readonly of: (run: object) => A
 }
 

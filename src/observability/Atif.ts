@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what
- * was read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written. Of a later
- * version {@link decodeLater} gives what this one can read.
+ * Objects have known keys; fields of other programs are under `extra`. Reading preserves every field, so that writing a
+ * document that was read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
+ * {@link decodeLater} reads the supported parts of a later version.
  *
  * **Example** (Reading a trajectory)
  *
@@ -119,7 +119,7 @@ export const Timestamp = Schema.String.check(
   )
 )
 
-/** One turn of somebody: the system, the user, the agent. */
+/** One turn of the system, the user or the agent. */
 export const Step = Schema.Struct({
   step_id: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   timestamp: Schema.optionalKey(Schema.NullOr(Timestamp)),

@@ -1,12 +1,11 @@
 /**
- * Judges a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the validators
- * of the format's owners, and in the same words where they have some.
+ * Validates a trajectory: its form by the Schema, then every rule between its parts. At least as strict as the
+ * validators of the format's owners, with their wording where it exists.
  *
  * **Details**
  *
- * An error makes the document unfit for exchange. A warning is about what the format allows and a reader may stumble
- * over: a call without a result, a time that runs backwards, a child that nobody points to. All of them are told,
- * errors first.
+ * An error makes the document unfit for exchange. A warning is about valid content that may confuse a reader: a call
+ * without a result, a time that runs backwards, an unreferenced child. All findings are reported, errors first.
  *
  * **Example** (What is wrong with a document)
  *

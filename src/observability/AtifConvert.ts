@@ -9,12 +9,12 @@
  * - A result belongs to the step whose answer issued its call, by `tool_call_id`, whenever it arrives. A tool that no
  *   model asked for is a step of the agent with `llm_call_count` 0.
  * - An agent under a tool scope is a child: its trajectory is embedded, and the result of that call points to it.
- * - A payload that nobody knows becomes a step of the system that holds it; none is lost.
+ * - An unknown payload becomes a step of the system that holds it; no payload is lost.
  *
  * **Gotchas**
  *
- * Events must come in order of time (`Atof.parse` sorts). What is converted before a stream ends is what is known by
- * then: a call without a result yet has none.
+ * Events must be in order of time (`Atof.parse` sorts). A conversion before the stream ends shows the state so far: a
+ * call without a result yet has no result.
  *
  * **Example** (The trajectories of a stream of events)
  *
@@ -64,9 +64,9 @@ export class ShapeMismatch extends Schema.TaggedError<ShapeMismatch>("hermes-eff
 /** A conversion under way: takes events in order and gives the trajectories known so far. */
 export interface Converter {
   readonly add: (event: Atof.Event) => void
-  /** The agents that nobody delegated to, by their scope's uuid, as far as they are known. */
+  /** The root agents, which no other agent started, by the uuid of their scope, as far as they are known. */
   readonly roots: () => ReadonlyArray<string>
-  /** Nothing more will come: what goes on now will have no end. */
+  /** Ends the input: scopes that are still open will have no end. */
   readonly finish: () => void
   /** The trajectory as far as it is known, without a change to the conversion. Undefined while it has no step. */
   readonly trajectory: (root: string) => Atif.Trajectory | undefined
@@ -109,7 +109,7 @@ const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> =>
   ]
 }
 
-/** Puts a child under the call that made it, or into a step of its own; an agent that nobody sent stands alone. */
+/** Puts a child under the call that started it, or into its own step; an agent without a parent is a root. */
 const placeChild = (
   event: Atof.Event,
   within: ToolScope | undefined,
@@ -129,7 +129,7 @@ const placeChild = (
   }
 }
 
-/** Takes away what stands for a child whose scope begins now: the scope knows its place better. */
+/** Removes the placeholder of a child whose scope begins now, because the scope gives its exact place. */
 const removeAnnouncedChild = (state: State, sessionId: string): void => {
   const known = state.announced.get(sessionId)
   if (known === undefined) return
@@ -172,7 +172,7 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   placeChild(event, within, parent, draft)
 }
 
-/** A payload that nobody knows; `input` is that of the start of its scope. */
+/** Adds a step for an unknown payload; `input` is the payload of the start of its scope. */
 const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
   const { content, message, role: given } = toFields(event.data)
   const role = toNonEmptyText(given)
@@ -197,7 +197,7 @@ const readOpaqueText = (data: Schema.Json): string => {
   return values.length === 1 && typeof only === "string" ? only : Message.renderOutput(data)
 }
 
-/** One end of a scope that is in none and of which nobody knows more: the question to a program and its answer. */
+/** Adds a step for one end of an unknown top-level scope: the question to a program, or its answer. */
 const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
   if (event.data === null || event.data === undefined) return
   const agent = getAgent(state, event)
@@ -331,7 +331,7 @@ export const make = (options: Options = {}): Converter => {
   }
 }
 
-/** The trajectories of a whole stream, one for each agent that nobody delegated to. */
+/** Returns the trajectories of a whole stream, one for each root agent. */
 export const convert = (
   events: ReadonlyArray<Atof.Event>,
   options: Options = {}

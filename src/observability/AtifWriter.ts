@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * A file is replaced whole or not at all, and only its owner can read it. What a run adds is encoded once; the file of
- * a long session is written once in {@link interval} at most, so that turns which follow each other fast do not write
- * it each. Children stand in the file of who delegated to them; in mode `all` each also has a file named by its
- * session. A session without a step has no file. What cannot be written is one warning, and the next run tries again.
+ * A file is replaced as a whole or not at all, and only its owner can read it. Additions of a run are encoded once. The
+ * file of a long session is written at most once in {@link interval}, so that turns in quick succession do not each
+ * write it. Children are in the file of their parent; in mode `all` each also has a file named by its session. A
+ * session without a step has no file. A failed write is one warning, and the next run tries again.
  *
  * **Gotchas**
  *
- * A template must hold `{session_id}`: one that does not gets it before its ending, with a warning, so that sessions do
- * not take each other's place. Characters of an id that are none of a file name become `_`.
+ * A template must contain `{session_id}`. Without it, the field is inserted before the extension, with a warning, so
+ * that sessions do not overwrite each other. Characters of an id that are invalid in a file name become `_`.
  *
  * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A
  * session that goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2`
@@ -50,7 +50,7 @@ export interface Options {
   readonly subagents: "embedded" | "all"
 }
 
-/** The template that is used, and what is wrong with the one that was given. */
+/** Returns the template in use, and a warning if the given one is invalid. */
 export const checkTemplate = (given: string): { readonly template: string; readonly warning: string | undefined } => {
   const name = given.split(/[/\\]/u).at(-1) ?? given
   if (name === given && name.includes("{session_id}")) return { template: name, warning: undefined }
@@ -131,7 +131,7 @@ export const makePictureCollector = () => {
 /** The text of a document as it is written. */
 export const render = (trajectory: Atif.Trajectory): string => Draft.makeTrajectoryEncoder()(trajectory)
 
-/** The document and those of its children, of their children, …; the innermost last. */
+/** Returns the document, then its descendants; the innermost last. */
 const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
   ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
@@ -167,8 +167,7 @@ interface DocumentState {
 /** Writes documents of the runs that it is told of. */
 interface Writer {
   /**
-   * Takes entries; the result is the time in milliseconds after which it is to be called again, with none if there are
-   * none.
+   * Takes entries. Returns the milliseconds until it is to be called again, without entries if there are no new ones.
    */
   readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
   /** Writes what changed since the last run ended. */

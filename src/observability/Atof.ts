@@ -1,6 +1,6 @@
 /**
- * Events of the Agent Trajectory Observability Format 0.1: what a line of such a stream holds, how one is read, and how
- * one is written.
+ * Events of the Agent Trajectory Observability Format 0.1: the contents of a line of a stream, and functions that read
+ * and write it.
  *
  * **Details**
  *
@@ -114,7 +114,7 @@ const decodeMark = Schema.decodeUnknownResult(MarkEvent)
 
 const toOneLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
 
-/** An event of an object, or why it is none. Keys that nobody knows stay. */
+/** Decodes an event from an object, or returns the reason why it is invalid. Unknown keys are preserved. */
 export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError> => {
   const refuseEvent = (message: string) =>
     Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
@@ -123,7 +123,7 @@ export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError
   const kind: unknown = "kind" in value ? value.kind : undefined
   if (kind !== "scope" && kind !== "mark") return refuseEvent("kind must be scope or mark")
   const decoded: Result.Result<Event, Schema.SchemaError> = kind === "scope" ? decodeScope(value) : decodeMark(value)
-  // Nothing is transformed by decoding; the value itself still has the keys that nobody knows.
+  // Decoding transforms nothing; the value itself still has the unknown keys.
   return Result.isSuccess(decoded) ? Result.succeed(value as Event) : refuseEvent(toOneLine(decoded.failure.message))
 }
 
@@ -152,7 +152,7 @@ export const encodeRepeated = (value: Schema.Json): string => {
   return text
 }
 
-/** A line in parts: text, and what lines have in common in UTF-8. */
+/** A line in parts: text, and parts that lines share, in UTF-8. */
 export type Parts = ReadonlyArray<string | Uint8Array>
 
 const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
@@ -222,7 +222,9 @@ const encodeJson = (event: Event): Parts => {
   return [...parts, text]
 }
 
-/** A line of the stream, without its line feed. What is no valid event is refused, and nothing is written. */
+/**
+ * Encodes an event as a line of the stream, without its line feed. An invalid event is refused, and nothing is written.
+ */
 export const encode = (event: Event): Result.Result<string, AtofError> =>
   Result.map(encodeParts(event), (parts) =>
     parts.map((part) => (typeof part === "string" ? part : decoder.decode(part))).join("")
@@ -262,14 +264,14 @@ export const formatTimestamp = (micros: number): string => {
   return `${newestSecond.text}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
 }
 
-/** Events by instant; those of one instant as they came. */
+/** Sorts events by instant; events with the same instant preserve their order. */
 export const sortByTime = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
   events
     .map((event) => ({ event, at: toMicros(event.timestamp) }))
     .toSorted((a, b) => a.at - b.at)
     .map(({ event }) => event)
 
-/** Content of a file: its events by instant, and the lines that are none. */
+/** Content of a file: its events by instant, and its invalid lines. */
 export interface Stream {
   readonly events: ReadonlyArray<Event>
   readonly faults: ReadonlyArray<AtofError>

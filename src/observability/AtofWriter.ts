@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * - Whoever writes hands events in and goes on; one fiber puts them on disk, at most one write in 20 ms. When the disk
- *   is slower than the run, the run waits once {@link capacity} events are behind.
- * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the
- *   first event. Without events there is no file.
+ * - The caller hands events in and continues; one fiber writes them to disk, at most once in 20 ms. When the disk is
+ *   slower than the run, the run waits once {@link capacity} events are pending.
+ * - `append` adds to an existing file, after a line feed if its last line was cut; `overwrite` starts an empty file at
+ *   the first event. Without events there is no file.
  * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
  * - A directory that cannot be written and a full disk are one warning each; later events are tried again.
  *
@@ -100,7 +100,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
     isBroken = false
   })
 
-  /** Adds whole lines. What a failure left of one is ended before the next. */
+  /** Appends whole lines. A partial line left by a failure is ended before the next. */
   const append = (lines: Uint8Array): Effect.Effect<void, PlatformError> =>
     Effect.gen(function* () {
       if (!isOpen) yield* open
@@ -140,7 +140,7 @@ const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFI
   return out
 }
 
-/** A writer, for as long as the scope lives; what is handed in by then is on disk, or a warning says that it is not. */
+/** Opens a writer until the scope closes. All events are then on disk, or a warning reports that they are not. */
 export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function* () {
     const file = makeFile(options, yield* FileSystem.FileSystem, yield* Path.Path)

@@ -23,7 +23,7 @@ export interface GrowingBytes {
   readonly reserve: (count: number) => void
   /** Adds text, or bytes that are text in UTF-8. */
   readonly add: (more: string | Uint8Array) => void
-  /** A part of the bytes; what is added later does not change it, {@link cut} and {@link clear} do. */
+  /** Returns a part of the bytes. Later additions do not change it; {@link cut} and {@link clear} do. */
   readonly slice: (from: number, to: number) => Uint8Array<ArrayBuffer>
   /** Removes the bytes from a place on. */
   readonly cut: (at: number) => void

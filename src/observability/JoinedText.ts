@@ -1,12 +1,12 @@
 /**
- * Texts of attributes that are lists of texts, of which later attributes have the same ones: what is made of one, such
- * as its bytes, is made once.
+ * Texts of attributes that are lists of parts, which later attributes may share: derived data of a part, such as its
+ * bytes, is computed once.
  *
  * Source: `ARCHITECTURE.md` §4 (run record: a step costs what is new in it).
  */
 import * as GrowingBytes from "./GrowingBytes.ts"
 
-/** A part of a text. Later texts may have the same one: what is made of it, such as its bytes, is kept with it. */
+/** A part of a text. Later texts may share it: derived data, such as its bytes, is cached with it. */
 export interface TextPart {
   readonly text: string
   /** Its form in JSON, without the quotes, and its UTF-8, once they were written. */

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The variables are those of `langfuse/LangfuseSettings`. Without keys, or with keys that are none, there is one
- * warning and nothing is traced. A host that is down or slow is one warning too; the run never waits for it, and the
- * end of the program waits a few seconds at most.
+ * The variables are documented in `langfuse/LangfuseSettings`. Missing or invalid keys cause one warning and no
+ * tracing. A host that is down or slow is one warning too; the run never waits for it, and the end of the program waits
+ * a few seconds at most.
  *
  * **Gotchas**
  *
@@ -38,14 +38,14 @@ const details = {
   description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY"
 }
 
-/** Traces with these settings; what was traced is sent when the scope is closed. */
+/** Traces with these settings; pending spans are sent when the scope closes. */
 const startTracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.flatMap(
     Effect.promise(() => import("./langfuse/LangfuseExport.ts")),
     ({ make }) => make(settings)
   )
 
-/** The settings of the environment; undefined, with a warning, where they are missing or wrong. */
+/** Reads the settings of the environment; undefined, with a warning, if they are missing or invalid. */
 export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(
   function* () {
     const environment = yield* Environment

@@ -1,7 +1,7 @@
 /**
- * Spans of runs that go on, made of what the run record gets, away from the runs: whoever writes the record goes on at
- * once. All exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope what was
- * written is taken, and what is still open is ended.
+ * Spans of active runs, made of the run record outside the fibers of the runs: a writer of the record never waits. All
+ * exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope, written entries are
+ * processed and open spans are ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
  */
@@ -22,7 +22,7 @@ import * as RunTree from "./RunTree.ts"
 const findRootRun = (run: RunTree.Run): RunTree.Run => (run.child === undefined ? run : findRootRun(run.child.parent))
 
 /**
- * Receives spans: `openSpan` in the order in which they begin, a parent before what is in it; `closeSpan` each once. Of
+ * Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. Of
  * one that began before the sink was there it gets the end alone.
  */
 export interface Sink {
@@ -182,7 +182,7 @@ export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   }
 }
 
-/** Spans of the runs of a record, as long as somebody shows them. */
+/** Spans of the runs of a record, for as long as an exporter shows them. */
 interface SpanFollower {
   readonly show: (view: RunSpans.View, sink: Sink, needsMessages: boolean) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -290,8 +290,8 @@ export const listen = (
 const targets = new WeakMap<Service, Set<string>>()
 
 /**
- * Takes a target for the scope. False, with a warning, where an exporter of the same runs has it or has one that
- * excludes it: spans would be there twice, and what happens in a call could be in one of the two only.
+ * Claims a target for the scope. Returns false, with a warning, if an exporter of the same runs has claimed it or a
+ * target that excludes it: spans would be duplicated, and the spans inside a call could belong to only one of the two.
  */
 export const claimTarget = (
   target: string,

@@ -71,7 +71,7 @@ const isRoot = (event: Event, end: "start" | "end"): boolean =>
 
 type WarningReporter = (message: string) => Effect.Effect<void>
 
-/** The components of a configuration; none where there is no configuration, or none that can be used. */
+/** Loads the components of a configuration; undefined without a usable configuration. */
 const loadComponents = Effect.fnUntraced(function* (
   library: Library.Library,
   file: string | undefined,
@@ -106,10 +106,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
     }
   }
 
-  /**
-   * Sessions that are open and nobody's child: a child may outlive its parent's session, and needs no components for
-   * itself.
-   */
+  /** Open root sessions. A child may outlive its parent's session, and needs no components for itself. */
   const roots = new Set<string>()
   const playEvent = Effect.fnUntraced(function* (event: Event) {
     if (isRoot(event, "start")) {
@@ -123,7 +120,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
     if (activation !== undefined) yield* activation.off
   })
   const passed = new Set<Listener>()
-  // Closed in the opposite order: what is passed on at the end is written.
+  // Closed in reverse order, so that entries passed on at the end are still written.
   yield* TracePlugin.openExporters(trace, {
     taken: { atof: () => activation?.owner()?.hasAtof === true, atif: () => activation?.owner()?.hasAtif === true },
     listen: (listener) =>
@@ -138,7 +135,9 @@ const openWithLibrary = Effect.fnUntraced(function* (
     passOn: (entries) => passed.forEach((listener) => listener(entries)),
     tell
   })
-  /** Runs whose beginning was played before their first call, by agent: what the library executes comes after it. */
+  /**
+   * Runs whose beginning was played before their first call, by agent: calls that the library executes come after it.
+   */
   const begun = new WeakMap<Spans.Agent, string>()
   const middleware =
     found?.document.mode === undefined

@@ -99,7 +99,7 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   }
 }
 
-/** Exports what the variables ask for; what waits is sent when the scope is closed. */
+/** Makes the exporters that the variables request; pending items are sent when the scope closes. */
 const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
@@ -134,7 +134,7 @@ const buildExport = (
       },
       settings.captureContent && send !== undefined
     )
-    // Without an exporter of traces nobody would know the spans that calls are put into.
+    // Without an exporter of traces, the spans that calls run in would be unknown.
     return {
       middleware:
         send === undefined && loggers === undefined

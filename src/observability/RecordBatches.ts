@@ -1,7 +1,6 @@
 /**
- * Entries of the run record in groups, without secrets: all exporters of a record get the same ones, at most every
- * {@link pause}. Whoever writes the record goes on at once, and exporters wake a few times a second however fast a run
- * is.
+ * Entries of the run record in batches, without secrets: all exporters of a record receive the same ones, at most every
+ * {@link pause}. A writer of the record never waits, and exporters wake a few times a second however fast a run is.
  *
  * **Details**
  *

@@ -10,8 +10,8 @@ import type { Attempt, Message } from "./RunNodes.ts"
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /**
- * Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. The lists of messages
- * are those of the request before it where it begins with the same messages, and grow with the next one.
+ * Request of an attempt. A message is undefined if the record has lost it. If a request begins with the messages of the
+ * previous one, both share the same lists, which grow with the next request.
  */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>

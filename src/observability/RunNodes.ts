@@ -6,8 +6,8 @@
  *
  * - A run without an end was killed, or still runs: `endedAt` is undefined. Calls that it left open are closed by the
  *   run that resumes its session: `end.ran` is true of one that had begun.
- * - A call without `start` was never begun, or begun by a tool that changes nothing when its process was killed: its
- *   name and arguments are those of the model's answer.
+ * - A call without `start` never began, or was begun by a tool that changes nothing when its process was killed: its
+ *   name and arguments come from the model's answer.
  * - A child stands under the call that made it, and is a root of its own where that call is not in the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
@@ -49,7 +49,7 @@ interface Aside {
 
 /** Marks of a part of the tree for its views: a field costs less than a place in a weak map. */
 interface SpanState {
-  /** Id of its span, once somebody asked. */
+  /** Id of its span, once requested. */
   spanId?: string | undefined
   /** True of one whose span was ended. */
   isEnded?: boolean | undefined

@@ -6,7 +6,7 @@
  * **Details**
  *
  * - Ids follow from the ids of the record, so a tool call is named in `traceparent` before its span is made.
- * - A child's span is under the call that delegated to it; its run is that span and has none of its own.
+ * - A child's span is under the call that delegated to it and also represents its run, which has no separate span.
  * - A call that a tool made is under the call of the tool, a side task under the call that asked or under its run.
  * - Parts of a run that were open when it ended are over with it, as interrupted.
  *
@@ -27,7 +27,7 @@ export type Value = string | number | boolean | ReadonlyArray<string> | JoinedTe
 /** Attributes by name. */
 export type Attributes = Readonly<Record<string, Value>>
 
-/** Attributes by name; those that are undefined are none. */
+/** Attributes by name; undefined ones are omitted. */
 export type SparseAttributes = Readonly<Record<string, Value | undefined>>
 
 /** Place of a run among traces. */
@@ -97,7 +97,7 @@ export interface View {
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
-/** Ids of attempts and calls by what they are made of: these are given their ids before their spans are made. */
+/** Ids of attempts and calls by their key, because ids are assigned before the spans are made. */
 const known = new Map<string, string>()
 
 const maxKnown = 4096
@@ -175,7 +175,7 @@ const makeFailedOutcome = (type: string, message: string): Outcome => ({
   failure: { type: type || "_OTHER", message: message || type }
 })
 
-/** Text of a call's result as the model gets it; undefined while there is none. */
+/** Text of a call's result as the model receives it; undefined before there is a result. */
 export const readResultText = ({ end, result }: RunTree.Call): string | undefined =>
   result === undefined ? end?.output : typeof result.result === "string" ? result.result : Json.toText(result.result)
 
@@ -256,7 +256,7 @@ const computeOrder = (node: RunTree.Node): number => {
   }
 }
 
-/** Attributes, or the reason why there are none: a value that cannot be written must not take other spans with it. */
+/** Returns attributes, or the error that prevented them: a value that cannot be written must not affect other spans. */
 const describeSafely = (attributes: () => SparseAttributes): SparseAttributes => {
   try {
     return attributes()
@@ -265,7 +265,7 @@ const describeSafely = (attributes: () => SparseAttributes): SparseAttributes =>
   }
 }
 
-/** Makes heads and spans of parts of a tree; a run of a child has none. */
+/** Makes heads and spans of parts of a tree, except for the run of a child. */
 export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const getTrace = (run: RunTree.Run): Trace => {

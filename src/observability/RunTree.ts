@@ -1,13 +1,13 @@
 /**
- * The tree of what happened, made of the run record: runs, their steps, the attempts of a step, its tool calls, the
- * approvals of a call and the children and calls that it made. Every exporter and every view of runs is a function of
- * it, the same for a run that is under way and for one that was stored.
+ * The tree of events in the run record: runs, their steps, the attempts of a step, its tool calls, the approvals of a
+ * call, and the children and calls that it started. Every exporter and every view of runs is a function of it, the same
+ * for an active run and a stored one.
  *
  * **Details**
  *
- * {@link make} takes entries in their order and tells what each opened, closed or added. The tree holds what the record
- * says and nothing that was cut; a view bounds for itself. What an attempt was sent is resolved from the references of
- * the record by {@link Tree.request}.
+ * {@link make} takes entries in their order and reports the nodes that each opened, closed or changed. The tree holds
+ * the record without truncation; each view sets its own bounds. {@link Tree.request} resolves the messages that an
+ * attempt sent from the references of the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -72,7 +72,7 @@ export const make = (): Tree => {
   const roots: Array<Run> = []
   /** By session and turn: a side task may be of a turn whose session goes on in another one. */
   const open = new Map<string, OpenRun>()
-  /** The one of the newest entry: entries of one run mostly follow each other. */
+  /** The run of the newest entry: successive entries mostly belong to one run. */
   let newest: OpenRun | undefined
   const formatRunKey = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string =>
     `${sessionId} ${turnId}`

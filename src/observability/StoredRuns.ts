@@ -1,6 +1,6 @@
 /**
- * The runs of a stored session as a tree, with those of its children: from the run record, and from the messages alone
- * where a session is older than its record.
+ * The runs of a stored session and its children as a tree: from the run record, or from the messages alone if a session
+ * is older than its record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */

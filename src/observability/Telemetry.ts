@@ -1,7 +1,6 @@
 /**
- * Tracing and metrics of runs for an application that has its own: spans, metrics and the trace of each call are
- * Effect's, so that whatever exports those of the application (`effect/observability` `Otlp`, an SDK, a test) exports
- * these.
+ * Tracing and metrics of runs for an application with its own telemetry. Spans, metrics and the trace of each call are
+ * Effect's, so that the application's exporter (`effect/observability` `Otlp`, an SDK, a test) exports them too.
  *
  * **Details**
  *
@@ -13,10 +12,10 @@
  * | `execute_tool` | a tool call, from its preparation to its end |
  * | `approval` | a question, and how long the answer took |
  *
- * Names of attributes and metrics are those of the GenAI semantic conventions. Spans are made of the run record, so
- * they are whole however long a text is, and have its times. Model calls and tool calls are put into their spans as
- * they run, so that what happens in them (spans of a tool, log lines, MCP calls, child processes) belongs to their
- * trace. Without a tracer in the fiber nothing is kept.
+ * Attributes and metrics are named by the GenAI semantic conventions. Spans are made of the run record, so they are
+ * complete however long a text is, and have its times. Model calls and tool calls run in their spans, so that
+ * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
+ * tracer in the fiber nothing is recorded.
  *
  * **Gotchas**
  *
@@ -73,9 +72,9 @@ export interface Options {
   readonly captureContent?: boolean | undefined
   /** The tracer of the fiber when absent. */
   readonly tracer?: Tracer.Tracer | undefined
-  /** Registry of the metrics; that of the fiber when absent. */
+  /** Registry of the metrics; the registry of the fiber when absent. */
   readonly registry?: Context.Context<never> | undefined
-  /** Span that runs are under where the application has none. */
+  /** Parent span of runs if the application has no active span. */
   readonly parent?: Tracer.AnySpan | undefined
   /** Decides which runs are traced; as the span above says, else all, when absent. */
   readonly sampler?: Sampler | undefined
@@ -87,13 +86,13 @@ export interface Contribution {
   readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
 }
 
-/** Places of calls that are under way; undefined where nobody traces. */
+/** Spans of active calls; undefined without tracing. */
 export interface Places {
   readonly attempt: (context: Context.Context<never>, run: Recorder, attempt: LlmContext) => Tracer.AnySpan | undefined
   readonly call: (context: Context.Context<never>, run: Recorder, call: ToolCallContext) => Tracer.AnySpan | undefined
 }
 
-/** Loggers that get a record of each run, approval and failure, and what is logged inside of model and tool calls. */
+/** Loggers that receive a record of each run, approval and failure, and all log entries of model and tool calls. */
 export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
 
 const describeResult = ({ node }: RunSpans.Span): string | undefined => {

@@ -38,7 +38,7 @@ const formatNotice = ({ unread, version }: Atif.LaterTrajectory): string =>
   }. Update hermes to see all.`
 
 /**
- * Parses the text of a file. Of a trajectory of a later version, what can be read is there. An invalid trajectory
+ * Parses the text of a file. Of a trajectory of a later version, the readable parts are returned. An invalid trajectory
  * fails; a stream fails only without any valid event.
  */
 export const parse = (text: string): Result.Result<Trace, NoTrace> => {

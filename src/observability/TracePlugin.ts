@@ -69,8 +69,8 @@ const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) =>
 }
 
 /**
- * Hands groups of entries to `writeEvents` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
- * that `writeEvents` results in is how long it may wait for more.
+ * Hands groups of entries to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
+ * that `handle` results in is how long it may wait for more.
  */
 const followEntries = Effect.fnUntraced(function* (
   label: string,

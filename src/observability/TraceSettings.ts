@@ -5,8 +5,8 @@
  * **Details**
  *
  * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need
- * a directory. An agent without a version has that of the record. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in NeMo
- * Relay: it is the size in bytes at which a file is rotated.
+ * a directory. An agent without a version has the version of the record. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in
+ * NeMo Relay: it is the size in bytes at which a file is rotated.
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
  */

@@ -44,7 +44,7 @@ const computeShares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): Re
   return Array.from(found.values()).toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
 }
 
-/** Adds up the rows of a trace; copied context counts where it happened. */
+/** Adds up the rows of a trace; copied context counts only in its original session. */
 export const computeStats = (all: ReadonlyArray<Row>): Stats => {
   const rows = all.filter(({ copied }) => copied !== true)
   const filterByKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)

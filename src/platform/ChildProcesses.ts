@@ -1,11 +1,11 @@
 /**
- * Starts processes that never outlive this one: however the program ends, by a signal, by `process.exit` or by
- * `kill -9`, what it had running is killed.
+ * Starts processes that never outlive this one: they are killed when the program ends, even by a signal, by
+ * `process.exit` or by `kill -9`.
  *
  * **Details**
  *
- * Every process leads a process group of its own, and carries a mark of its own in the environment variable
- * {@link markVariable}, which its descendants inherit. Three things end what is still running:
+ * Every process leads its own process group, and has its own mark in the environment variable {@link markVariable},
+ * which its descendants inherit. Three things end what is still running:
  *
  * - the scope in which a process was started, which is the orderly way;
  * - the exit of this process, which kills every remaining group before it is gone ({@link killAll});
@@ -13,14 +13,13 @@
  *   pipe which processes live. The pipe ends with this process, whatever ended it; then the watchdog kills the groups,
  *   and everything that has one of their marks, also what had left its group.
  *
- * The watchdog is told of a mark before the process is started, so that there is no moment in which it does not know
- * it. Its cost is one write to a pipe for each process, and one start of `/bin/sh` for all of them.
+ * The watchdog receives a mark before the process is started, so that it always knows it. Its cost is one write to a
+ * pipe for each process, and one start of `/bin/sh` for all of them.
  *
  * **Gotchas**
  *
- * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only
- * the exit of this process kills what it started. A program that clears its environment and leaves its group is not
- * found.
+ * Marks are read from `/proc`. Without it (macOS), only the process groups are killed, and on Windows only a regular
+ * exit of this process kills its processes. A program that clears its environment and leaves its group is not found.
  */
 import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
 import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
@@ -41,15 +40,15 @@ import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
-/** The environment variable that marks a process and what it starts. */
+/** The environment variable that marks a process and its descendants. */
 const markVariable = "HERMES_PROCESS_MARK"
 
 /** Set to let a process outlive the program: a browser that was opened for the user. */
 export const Outlives = Context.Reference<boolean>("hermes-effect/platform/Outlives", { defaultValue: () => false })
 
 /**
- * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills what is
- * left. Looks again for what was started while it looked.
+ * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills the
+ * remaining processes. Checks again for processes that were started meanwhile.
  */
 const watchdogScript = `
 live=''
@@ -89,7 +88,7 @@ done
 /** Process groups by mark; undefined while the process is being started. */
 const live = new Map<string, number | undefined>()
 
-/** Of this process, so that its marks are nobody else's. */
+/** Specific to this process, so that its marks are unique. */
 const markPrefix = randomUUID().slice(-12)
 let marks = 0
 
@@ -109,7 +108,7 @@ const startWatchdog = (): NodeProcess => {
   const forgetWatchdog = (): void => {
     if (watchdog === started) watchdog = undefined
   }
-  // Without a shell, or when somebody ended it, the next process starts another one.
+  // If the shell is missing or was ended, the next process starts another one.
   started.on("error", forgetWatchdog).on("exit", forgetWatchdog)
   started.stdin?.on("error", forgetWatchdog)
   started.unref()

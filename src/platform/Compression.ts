@@ -86,7 +86,7 @@ export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
     Zlib.gzip(content, (error, bytes) => (error === null ? resolve(bytes) : reject(error)))
   })
 
-/** Decompresses a gzip file of up to `most` bytes; undefined for one that is none, is damaged or holds more. */
+/** Decompresses a gzip file of up to `most` bytes; `undefined` if it is not a gzip file, is damaged or is larger. */
 export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined => {
   try {
     return Zlib.gunzipSync(bytes, { maxOutputLength: most })

@@ -1,7 +1,4 @@
-/**
- * The process that this program is: its facts, its standard streams, its events and its end; and signals to other
- * processes.
- */
+/** This process: its properties, standard streams, events and exit; and signals to other processes. */
 import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir, totalmem } from "node:os"
 import * as Context from "effect/Context"
@@ -12,7 +9,7 @@ export const nodePath = process.execPath
 /** Version of the Node that runs this program. */
 export const nodeVersion = process.versions.node
 
-/** User and group of this process; undefined where the system has none (Windows). */
+/** User and group of this process; `undefined` if the system does not have them (Windows). */
 export const getProcessOwner = (): { readonly uid: number; readonly gid: number } | undefined =>
   process.getuid === undefined || process.getgid === undefined
     ? undefined
@@ -24,7 +21,7 @@ export const operatingSystem: string = process.platform
 /** The working directory of this process. */
 export const getWorkingDirectory = (): string => process.cwd()
 
-/** Memory in bytes that this process and others can use: that of the machine, or of the container around it. */
+/** Memory in bytes that this process and others can use: the memory of the machine, or of the container around it. */
 export const getMachineMemory = (): number => {
   const constrained = process.constrainedMemory()
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
@@ -45,8 +42,8 @@ export const temporarySpace = (): number | undefined => {
 }
 
 /**
- * The directory that a runtime is made for, whose project files count: that of this process, but for a server that has
- * several.
+ * The directory whose project files a runtime uses: the directory of this process, except in a server with several
+ * directories.
  */
 export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", {
   defaultValue: () => getWorkingDirectory
@@ -58,11 +55,11 @@ export const getProcessVariables = (): Readonly<Record<string, string | undefine
 /** Standard streams of this process. A stream is opened when it is read from the result. */
 export const getStandardStreams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
 
-/** Events of this process, each with what its listeners are given. */
+/** Events of this process with the arguments of their listeners. */
 interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]> {
   /** Exit code. */
   readonly exit: [code: number]
-  /** Nothing holds the event loop any more; what is held now keeps the process alive. */
+  /** The event loop is empty. Work that is added now keeps the process alive. */
   readonly beforeExit: [code: number]
   readonly unhandledRejection: [reason: unknown]
   readonly uncaughtException: [error: unknown]
@@ -90,15 +87,15 @@ export const setExitCode = (code: number): void => {
 }
 
 /**
- * Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws where there is
- * none or it may not be signalled.
+ * Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws if the process
+ * does not exist or may not be signalled.
  */
 export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
   process.kill(pid, name)
 }
 
 /**
- * Writes a file that its owner alone reads, at once: for what is left to be said when the process ends. Throws what the
- * system reports.
+ * Writes a file that only its owner can read, synchronously: for output at the end of the process. Throws the error of
+ * the system.
  */
 export const writeFileNow = (path: string, text: string): void => writeFileSync(path, text, { mode: 0o600 })

@@ -1,11 +1,10 @@
 /**
- * Space on disks: what is free, what a directory takes, and the removal of what was written to it since a moment.
+ * Disk space: free space, the size of a directory, and the removal of files written to it since a moment.
  *
  * **Details**
  *
- * Directories are held while they are read (`HeldPath`) and links are not followed, so that another process that
- * renames them meanwhile
- * leads neither the measure nor the removal to another place. Linux only.
+ * Directories are held while they are read (`HeldPath`), and links are not followed, so that a process that renames
+ * them meanwhile cannot redirect the measurement or the removal. Linux only.
  */
 import * as Effect from "effect/Effect"
 import type { Stats } from "node:fs"
@@ -78,7 +77,7 @@ export const measureTree = Effect.fnUntraced(function* (directory: string) {
   return { bytes, isComplete } satisfies TreeSize
 })
 
-/** Measures the files that processes keep open and that have no name any more; those of other users are not seen. */
+/** Measures the nameless files that processes keep open; files of other users are not included. */
 export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyArray<number>) {
   const sizes = new Map<string, number>()
   yield* Effect.forEach(

@@ -11,7 +11,7 @@ import type * as Http from "node:http"
 import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
-/** A host that may not be reached; a client that gave no password is asked for one where it could help. */
+/** Refusal of a host. A client without a password is asked for one if it could help. */
 export type ProxyRefusal = string | { readonly reason: string; readonly isCallerWanted: boolean }
 
 /** Addresses of a host that may be reached, as they are now; `caller` is the password that the client gave. */
@@ -21,7 +21,7 @@ export type Admission = (
   caller: string | undefined
 ) => Effect.Effect<ReadonlyArray<string>, ProxyRefusal>
 
-/** A password that nobody guesses. */
+/** Creates a random password. */
 export const makePassword = (): string => randomUUID()
 
 /** The password of a request. */
@@ -39,7 +39,7 @@ const parseAuthority = (text: string): { readonly host: string; readonly port: n
 
 /** Joins two connections; the end of one is the end of the other. */
 const joinConnections = (one: Duplex, other: Duplex): void => {
-  // A connection that breaks is the end of both, and nobody else's business.
+  // A broken connection ends both sides. No other code has to know.
   pipeline(one, other, () => void other.destroy())
   pipeline(other, one, () => void one.destroy())
 }
@@ -79,7 +79,7 @@ const hopByHop = new Set([
 export type ListenPlace = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
 
 /**
- * Listens until the scope ends, which cuts what is open; returns the port where it has one. Speaks `CONNECT` and plain
+ * Listens until the scope ends, which closes open connections; returns the port, if any. Supports `CONNECT` and plain
  * requests with an absolute URL. Fails with the message of the system when the place cannot be used.
  */
 export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>

@@ -7,8 +7,8 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 
 /**
- * Tests if a folder is the working tree of a repository: its `.git` is a file, or a directory with something in it. An
- * empty one, which a killed sandbox leaves behind, is none to git either.
+ * Tests if a folder is the working tree of a repository: its `.git` is a file, or a directory that is not empty. Git
+ * also ignores an empty `.git`, which a killed sandbox leaves behind.
  */
 export const isRepository: (
   folder: string

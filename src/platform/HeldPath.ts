@@ -1,17 +1,17 @@
 /**
- * Holds a file or a directory itself, and not its name: whatever is renamed or put in its place meanwhile, what is done
- * at the path of the handle is done to what was found.
+ * Holds a file or a directory itself, and not its name: operations on the path of the handle apply to the original
+ * file, even if it is renamed or replaced meanwhile.
  *
  * **Details**
  *
  * The handle is a descriptor that neither reads nor writes (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel
- * leads it to what the descriptor stands for, and `/proc/self/fd/N/name` to a name in that directory. This is what
- * `openat(2)` is for, which Node does not have. On macOS the path is `/.vol/DEVICE/INODE`, which leads to a file by its
- * number, and the descriptor (`O_EVTONLY`) keeps the number from being another file's.
+ * resolves it to the file of the descriptor, and `/proc/self/fd/N/name` to a name in that directory. Node does not have
+ * `openat(2)`, which is meant for this. On macOS the path is `/.vol/DEVICE/INODE`, which refers to a file by its
+ * number, and the descriptor (`O_EVTONLY`) prevents the reuse of the number.
  *
  * **Gotchas**
  *
- * Linux and macOS only, and never tried on the latter: what a volume without such paths holds is not there.
+ * Linux and macOS only, and not tested on macOS: files on a volume without such paths are not found.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError, type SystemErrorTag } from "effect/PlatformError"
@@ -104,7 +104,7 @@ const holdWith = operatingSystem === "darwin" ? holdByNumber : holdByDescriptor
 /** Holds what is at a path, links followed, until the scope ends. */
 export const hold = holdWith(0)
 
-/** Holds the directory at a path; fails where a link stands there. */
+/** Holds the directory at a path; fails on a link. */
 export const holdDirectory = holdWith(constants.O_NOFOLLOW | constants.O_DIRECTORY)
 
 /** Removes an empty directory; a link in its place is not followed, and fails. */

@@ -3,12 +3,11 @@
  *
  * **Details**
  *
- * It ends with the scope: it takes no more connections, waits for the requests under way as long as it was told, and
- * cuts what is left; handlers that are cut are interrupted. A client that goes away interrupts the handler of its
- * request.
+ * It ends with the scope: it accepts no more connections, waits for active requests up to its limit, and closes the
+ * remaining ones, whose handlers are interrupted. A client that goes away interrupts the handler of its request.
  *
- * A client that reads nothing of what was written for it is cut off after a while; until then nothing more is written.
- * An answer that is still worked on has no such limit.
+ * A client that does not read its answer is disconnected after a while; until then writing is suspended. This limit
+ * does not apply to an answer that is still being computed.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -33,7 +32,7 @@ export interface Options {
   readonly requestTimeoutMillis: number
   /** Time that requests under way have when the server ends. */
   readonly graceful: Duration.Input
-  /** Time in which a client reads something of what was written for it. */
+  /** Time in milliseconds within which a client has to read some of its answer. */
   readonly stallMillis: number
 }
 
@@ -131,5 +130,5 @@ export const isLoopback = (host: string): boolean => {
   return kind === 0 ? bare === "localhost" : loopback.check(bare, kind === 4 ? "ipv4" : "ipv6")
 }
 
-/** Tests if a host is an address, which no name of another site can stand for. */
+/** Tests if a host is an IP address, which cannot be the name of another site. */
 export const isAddress = (host: string): boolean => isIP(host.replace(/^\[(.*)\]$/u, "$1")) !== 0

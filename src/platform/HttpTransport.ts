@@ -40,7 +40,7 @@ export interface HttpTransport {
    * limit when absent.
    */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
-  /** Headers of many requests, which nobody changes any more: what is sent of them is made once. */
+  /** Prepares headers that many requests share and that no longer change, so that they are encoded once. */
   readonly fixed: (headers: Headers) => Headers
   /** Ends all connections, those in use too. */
   readonly close: () => void
@@ -172,7 +172,7 @@ const makeProxyError = (cause: Error): Error =>
 const joinHeader = (value: string | Array<string> | undefined): string =>
   Array.isArray(value) ? value.join(", ") : (value ?? "")
 
-/** An answer whose body follows: a stream of Node where it has to be decoded or is read as an error. */
+/** An answer whose body follows: a Node stream if it has to be decoded or is read as an error. */
 interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -191,8 +191,8 @@ interface Client extends Connections {
 }
 
 /**
- * Receives the answer of one request from its connection, without a stream of Node between where there is nothing to
- * decode.
+ * Receives the answer of one request from its connection, without a Node stream if the body does not have to be
+ * decoded.
  */
 class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
@@ -358,7 +358,7 @@ interface Hop {
 
 const toAddress = ({ href, origin, pathname, search }: URL): Address => ({ href, origin, path: `${pathname}${search}` })
 
-/** The request that a redirect asks for; undefined where there is none to follow. */
+/** Returns the request of a redirect; `undefined` if the answer is not a redirect to follow. */
 const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop | undefined => {
   const location = joinHeader(headers["location"])
   if (!redirects.has(status) || location === "") return undefined

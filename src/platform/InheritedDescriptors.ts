@@ -5,9 +5,9 @@
  *
  * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and the kernel passes it on to every program
  * that is started: a command behind a sandbox could write a file that it cannot even see. Node closes the first 16
- * descriptors and everything that it opens itself; what lies higher was inherited. Such descriptors stay open here,
- * because an argument such as `<(…)` names one. They are closed between the start of a process and its program, by bash
- * or by Node. Without such descriptors, which is the usual case, nothing is added to the start of a process.
+ * descriptors and its own ones; higher descriptors are inherited. They stay open here, because an argument such as
+ * `<(…)` names one. Bash or Node closes them between the start of a process and its program. Without such descriptors,
+ * which is the usual case, the start of a process does not change.
  *
  * **Gotchas**
  *
@@ -55,8 +55,8 @@ const findDescriptors = (): ReadonlyArray<number> => {
 let found: ReadonlyArray<number> | undefined
 
 /**
- * Lists the inherited descriptors that the next program would hold. Looks once: what Node opens later is never passed
- * on.
+ * Lists the inherited descriptors that the next program would receive. Looks once: descriptors that Node opens later
+ * are never passed on.
  */
 export const listDescriptors = (): ReadonlyArray<number> => (found ??= findDescriptors())
 

@@ -1,6 +1,4 @@
-/**
- * Opens the database file of the leases, for those who need nothing else of it.
- */
+/** Opens the database file of the leases, for callers that need only leases. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
@@ -11,7 +9,7 @@ import * as SqliteClient from "./SqliteClient.ts"
 /** Marks a database as one of this program: `HeEf` in ASCII. */
 export const applicationId = 0x48654566
 
-/** The leases in the file at `path`, which is created where it is missing. It is closed with the scope. */
+/** Opens the leases in the file at `path`, and creates the file if it is missing. The scope closes it. */
 export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFailed, Scope.Scope> => {
   const toLeaseFailure = (error: SqlError): Leases.LeaseFailed =>
     new Leases.LeaseFailed({ message: SqlFailure.describe(path, error), cause: error.reason.cause })

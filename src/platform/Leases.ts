@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * A lease is a row with its owner, the owner's process and the time when it expires. It is looked at and taken in one
- * transaction that holds SQLite's write lock from its beginning (`BEGIN IMMEDIATE`), so that no second process can look
- * in between, however slow the first one is. It is renewed every {@link renewEvery} and given back with its scope.
+ * A lease is a row with its owner, the owner's process and the time when it expires. It is read and taken in one
+ * transaction that holds SQLite's write lock from its beginning (`BEGIN IMMEDIATE`), so that no second process can read
+ * in between, however slow the first one is. It is renewed every {@link renewEvery} and released with its scope.
  *
- * Another owner takes it only when it expired, or when the process of its owner is certainly dead: after a `kill -9`
- * nobody has to wait. An owner that could not renew in time (a suspended machine) finds out by {@link Lease.isHeld}
- * before it writes what the lease protects, and by {@link Lease.lost}.
+ * Another owner can take it only when it has expired, or when the process of its owner is certainly dead: after a
+ * `kill -9` there is no wait. An owner that could not renew in time (a suspended machine) finds out by
+ * {@link Lease.isHeld} before it writes protected data, and by {@link Lease.lost}.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -30,7 +30,7 @@ export const goodForMillis = 60_000
 /** Time between two renewals. */
 const renewEvery = "15 seconds"
 
-/** Somebody else has the lease. */
+/** Error raised when another owner has the lease. */
 export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/LeaseTaken")("LeaseTaken", {
   name: Schema.String,
   /** Process of the owner. */
@@ -43,7 +43,10 @@ export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/Le
   }
 }
 
-/** The database of the leases could not be read or written. `message` says why and what to do. */
+/**
+ * Error raised when the database of the leases could not be read or written. `message` contains the reason and the
+ * remedy.
+ */
 export class LeaseFailed extends Schema.TaggedError<LeaseFailed>("hermes-effect/LeaseFailed")("LeaseFailed", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
@@ -59,7 +62,7 @@ export interface Lease<E = LeaseFailed> {
 
 /** Takes and gives back leases. */
 export interface Service<E = LeaseFailed> {
-  /** Takes a lease for the scope; fails at once when somebody has it. */
+  /** Takes a lease for the scope; fails at once when it is taken. */
   readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
   /** Runs an Effect while holding a lease, which is waited for up to 12 s. */
   readonly during: <A, E2, R>(
@@ -71,7 +74,7 @@ export interface Service<E = LeaseFailed> {
 /** The leases of a program. */
 export class Leases extends Context.Service<Leases, Service>()("hermes-effect/platform/Leases") {}
 
-/** The table of the leases; made by whoever opens the database first. */
+/** Statement that creates the table of the leases, run when the database is opened. */
 export const table = `CREATE TABLE IF NOT EXISTS leases (
   name TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -97,7 +100,7 @@ const sessionPrefix = "session "
 /** Name of the lease of the run that owns a session. */
 export const toSessionName = (id: string): string => `${sessionPrefix}${id}`
 
-/** Tests whether somebody has one of the leases; within a transaction nobody can take one until it ends. */
+/** Tests whether one of the leases is taken. Within a transaction, they cannot be taken until it ends. */
 export const isAnyHeld = (
   sql: SqlClient,
   names: ReadonlyArray<string>,
@@ -110,7 +113,7 @@ export const isAnyHeld = (
         (rows) => rows.some((row) => !isOver(row, now))
       )
 
-/** Ids of the sessions whose lease somebody has. */
+/** Returns the ids of the sessions whose lease is taken. */
 export const listHeldSessions = Effect.fnUntraced(function* (
   sql: SqlClient
 ): Effect.fn.Return<ReadonlyArray<string>, SqlError> {

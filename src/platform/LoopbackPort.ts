@@ -9,7 +9,7 @@ import type * as Sink from "effect/Sink"
 import type * as Stream from "effect/Stream"
 import { createServer, type Server, type Socket } from "node:net"
 
-/** Somebody else cut a connection, or it broke. */
+/** Error raised when a connection broke or the other side closed it. */
 export interface ConnectionCut {
   readonly _tag: "ConnectionCut"
 }
@@ -39,9 +39,9 @@ const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, 
   }).pipe(Effect.catch((message) => (preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0))))
 
 /**
- * Serves the connections to a port of 127.0.0.1 until the scope ends, which cuts those that are open. The preferred
- * port is taken where it is free. A connection is closed when `serve` ends. Fails with the message of the system where
- * nothing can listen.
+ * Serves the connections to a port of 127.0.0.1 until the scope ends, which closes open ones. The preferred port is
+ * used if it is free. A connection is closed when `serve` ends. Fails with the message of the system if no port can be
+ * opened.
  */
 export const listen = (
   preferred: number,
@@ -52,7 +52,7 @@ export const listen = (
     const open = new Set<Socket>()
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       open.add(socket)
-      // Its streams fail too; an error of a connection that nobody uses any more is nobody's.
+      // Its streams fail too; an error of an unused connection is ignored.
       socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
       const fiber = run(
         serve({

@@ -34,7 +34,7 @@ interface PinnedAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** The body is longer than what was kept of it. */
+  /** The body is longer than the stored part. */
   readonly truncated: boolean
 }
 

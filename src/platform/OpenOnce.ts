@@ -1,6 +1,6 @@
 /**
- * Opens a resource on its first use, once for all who use it. A start that fails is tried again by the next use, and
- * what it had opened until then is closed.
+ * Opens a resource on its first use and shares it. If opening fails, the next use tries again, and parts that were
+ * already open are closed.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

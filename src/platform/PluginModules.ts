@@ -1,6 +1,6 @@
 /**
- * Loads modules of plugins, with one copy of `effect` and of this package for everybody: what plugin files import by
- * those names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
+ * Loads modules of plugins with one shared copy of `effect` and of this package: plugin files that import these names
+ * receive the program's own modules, independent of their location and of packages installed there.
  */
 import { existsSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
@@ -21,8 +21,8 @@ const bundle = ["./", "../"]
 const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
 
 /**
- * The folder of the package's entries: of the bundled program, of its sources in a checkout, of its built modules where
- * it is installed.
+ * The folder of the package's entry modules: of the bundle, of the sources in a checkout, or of the built modules of an
+ * installation.
  */
 const home =
   bundle ??
@@ -33,7 +33,7 @@ const home =
 /** The root of the package. */
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
 
-/** URL of a file of the installed package, by its path in `dist`; undefined where it was not built. */
+/** Returns the URL of a file of the installed package, by its path in `dist`; `undefined` if it was not built. */
 export const findPackageFile = (path: string): string | undefined =>
   ["../", "../../", "../../dist/"].map((up) => new URL(up + path, import.meta.url)).find((url) => existsSync(url))?.href
 
@@ -46,7 +46,7 @@ const findEntry = (specifier: string): string | undefined => {
   return existsSync(url) ? url.href : undefined
 }
 
-/** The module of the bundle behind a specifier, where there is one. */
+/** Returns the module of the bundle for a specifier, if any. */
 const findBundled = (specifier: string): string | undefined =>
   bundle === undefined
     ? undefined
@@ -74,7 +74,7 @@ export const findTypeLocations = (): {
 } => {
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
-    // Types stand beside the separate modules, one folder above the bundle.
+    // Type declarations are next to the separate modules, one folder above the bundle.
     hermes: fileURLToPath(bundle === undefined ? self : new URL("../index.js", bundle)).replace(/\.js$/, ".d.ts"),
     effect: dirname(own.resolve("effect/Effect")),
     types: types === undefined ? undefined : join(types, "@types")
@@ -124,8 +124,7 @@ const removeDirectory = (directory: string): void => {
 }
 
 /**
- * Lets the files of a directory import them, for as long as the scope lives. The path is that of the files, not of a
- * link.
+ * Lets the files of a directory import them while the scope is open. The path is the path of the files, not of a link.
  */
 export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => {
   const directory = `${pathToFileURL(path).href}/`
@@ -138,9 +137,9 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
 }
 
 /**
- * Imports a module from its file and gives its exports; fails with what it threw. `generation` counts how often this
- * program has loaded its plugins: Node runs a module once for each address, so that a later one needs another address
- * to see what changed.
+ * Imports a module from its file and returns its exports; fails with the error that it threw. `generation` counts how
+ * often this program has loaded its plugins: Node runs a module once for each address, so a changed file needs another
+ * address.
  */
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
@@ -153,8 +152,8 @@ export const importModule = (path: string, generation: number): Effect.Effect<un
 const elsewhere = "hermes-effect-from:"
 
 /**
- * Resolves a specifier with the hooks of this moment. A module of its own: that of tools which transform this one knows
- * no hooks.
+ * Resolves a specifier with the current hooks. It is a separate module, because tools that transform this one do not
+ * support hooks in it.
  */
 const resolver = "data:text/javascript,export default (specifier) => import.meta.resolve(specifier)"
 

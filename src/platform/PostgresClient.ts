@@ -5,10 +5,10 @@
  * **Details**
  *
  * The driver is loaded when the first database is opened. A statement that finds the server gone is repeated until it
- * answers, for {@link waitLimit}; this is said once, and once more when it answers.
+ * answers, for {@link waitLimit}; this is reported once, and again when the server answers.
  *
- * A connection that breaks in the middle of a commit leaves open if the transaction was done. Its id was read before,
- * so the server is asked afterwards: what was committed is not written again.
+ * If a connection breaks in the middle of a commit, the result of the transaction is unknown. Its id was read before,
+ * so the server is asked afterwards: committed data is not written again.
  *
  * Whole numbers of 64 bits are read as numbers where a number holds them.
  */
@@ -43,7 +43,7 @@ export interface Client extends SqlClient {
    * for at the end then.
    */
   readonly identified: (id: string | null | undefined) => Effect.Effect<void>
-  /** Runs an Effect once the transaction of the fiber is committed, and at once where there is none. */
+  /** Runs an Effect once the transaction of the fiber is committed, or at once outside of a transaction. */
   readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** Repeats statements while the server is away. */
   readonly waiting: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -118,7 +118,7 @@ const makeIntegerTypes = (types: typeof import("@effect/sql-pg/PgTypes")) => {
 /** Times at which servers were found gone, by their addresses: the pools of a process say it once. */
 const away = new Map<string, number>()
 
-/** Name of the schema that the tables stand in. */
+/** Returns the name of the schema that contains the tables. */
 export const readSchemaName = (url: Redacted.Redacted): string => {
   const text = Redacted.value(url)
   const named = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null

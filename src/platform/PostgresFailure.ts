@@ -43,7 +43,7 @@ export const formatPlace = (url: Redacted.Redacted): string => {
     const host = searchParams.get("host") ?? hostname
     return `${host === "" ? "localhost" : host}${host.startsWith("/") ? "" : `:${port === "" ? "5432" : port}`}${pathname}`
   } catch {
-    // It is told as wrong where it is opened.
+    // Opening the address reports the error.
     return "(not an address)"
   }
 }

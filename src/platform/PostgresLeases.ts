@@ -32,7 +32,7 @@ import type { Client } from "./PostgresClient.ts"
 
 /** Seconds that a lease is good for without being renewed. */
 const goodForSeconds = 60
-/** Seconds after the start of the server in which nobody's lease is over. */
+/** Seconds after the start of the server during which leases do not expire. */
 const graceSeconds = 30
 const renewEvery = "15 seconds"
 
@@ -122,7 +122,7 @@ const isOverIn = (sql: Client): Fragment => sql`(
   AND (leases.expires_at < clock_timestamp() OR NOT ${isHeldIn(sql, sql`leases.process`)})
 )`
 
-/** Ids of the sessions whose lease somebody has. */
+/** Returns the ids of the sessions whose lease is taken. */
 export const listHeldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, SqlError> => {
   const prefix = toSessionName("")
   return Effect.map(

@@ -1,6 +1,6 @@
 /**
- * The identity of a process, and temporary directories that name the process they belong to, so that a later process
- * can remove those of processes that were killed.
+ * The identity of a process, and temporary directories that name their process, so that a later process can remove the
+ * directories of killed processes.
  *
  * **Details**
  *
@@ -16,9 +16,9 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 
 /**
- * A process, as it is told from every other one of the machine. `machine` names the host, its boot and its process
- * namespace: a process id means something there only. `startTime` is the process's start in clock ticks (field 22 of
- * `proc(5)`), which tells a process from a later one of the same id; it is empty where there is no `/proc`.
+ * Identifies a process among all others. `machine` names the host, its boot and its process namespace, because process
+ * ids are valid only there. `startTime` is the process's start in clock ticks (field 22 of `proc(5)`), which
+ * distinguishes a process from a later one with the same id; it is empty without `/proc`.
  */
 interface ProcessIdentity {
   readonly machine: string
@@ -41,7 +41,8 @@ interface Stat {
 }
 
 /**
- * `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`.
+ * Reads `pid (name, which may contain any character) state ppid … starttime`; `undefined` without such a process or
+ * without `/proc`.
  */
 const readStat = (pid: number): Stat | undefined => {
   const text = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
@@ -116,7 +117,8 @@ const removeOne = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Removes the directories of killed processes whose names begin with `prefix`; what cannot be judged or removed stays.
+ * Removes the directories of killed processes whose names begin with `prefix`. Directories that cannot be checked or
+ * removed stay.
  */
 export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<void> =>
   Effect.tryPromise(() => readdir(parent)).pipe(

@@ -5,17 +5,17 @@
  * **Details**
  *
  * The kernel shows the block of memory that a program was started with; taking a variable out of `process.env` leaves
- * it there. So the entry is removed from `process.env` first, which is what nothing points to it by, and its bytes in
- * the block are overwritten with zeros through `/proc/self/mem`. This process goes on: its id, terminal, signals,
- * inspector and options are what they were, and no value is written anywhere. Where the block cannot be written (no
- * `/proc`, a kernel that forbids it), variables leave `process.env` only, and count as exposed.
+ * it there. So the entry is removed from `process.env` first, which removes all references to it, and its bytes in the
+ * block are overwritten with zeros through `/proc/self/mem`. The process continues with the same id, terminal, signals,
+ * inspector and options, and values are not written anywhere. Where the block cannot be written (no `/proc`, a kernel
+ * that forbids it), variables leave `process.env` only, and count as exposed.
  *
- * An application that embeds the library keeps its variables: only what calls {@link takeOver} hides anything.
+ * An application that embeds the library keeps its variables: they are hidden only by a call of {@link takeOver}.
  *
  * **Gotchas**
  *
- * Values stay in the memory of this process, and in the environment of whatever started it (a shell, `npm`). What may
- * read the memory of this process reads them: a sandbox is what prevents it.
+ * Values remain in the memory of this process, and in the environment of the program that started it (a shell, `npm`).
+ * A program that can read the memory of this process can read them, unless it runs in a sandbox.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,16 +40,14 @@ interface Hidden {
   /** Hides more variables, which commands do not get either. Names that are not set are left out. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
-  /**
-   * True in a program, whose secrets are kept out of `process.env`; an application keeps its variables where they are.
-   */
+  /** True in a program, whose secrets are hidden from `process.env`; an application leaves its variables unchanged. */
   readonly isProgram: boolean
   /** Names of hidden variables that the system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
-   * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing
-   * else. Names that this process was not started with get the value of `file`, where it has one. `/proc/<pid>/environ`
-   * shows none of them.
+   * Restores hidden variables in `process.env` while the scope is open, for code in this process that needs them there.
+   * Names that were not in the initial environment receive the value of `file`, if any. `/proc/<pid>/environ` does not
+   * contain them.
    */
   readonly lend: (
     names: Iterable<string>,
@@ -57,7 +55,7 @@ interface Hidden {
   ) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** Those of the program; an application hides nothing. */
+/** The hidden variables of the program; an application does not hide any. */
 export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
   defaultValue: () => ({
     hide: () => {},
@@ -113,7 +111,7 @@ interface TakenOver extends Hidden {
   readonly ofCommands: () => Variables
 }
 
-/** Hides the variables of this process that hold secrets. Does nothing to one that has none. */
+/** Hides the variables of this process that contain secrets. Has no effect on a process without secrets. */
 export const takeOver = (isSecret: (name: string, value: string) => boolean): TakenOver => {
   const variables: Variables = { ...process.env }
   const first: Record<string, string> = {}
@@ -179,7 +177,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
   }
 }
 
-/** Runs `build` while the environment has no variables that begin with `prefix`, except those of `kept`. */
+/** Runs `build` without the environment variables that begin with `prefix`, except `kept`. */
 export const withoutVariables = <A>(prefix: string, kept: ReadonlyArray<string>, build: () => A): A => {
   const hidden = Object.entries(process.env).filter(([name]) => name.startsWith(prefix) && !kept.includes(name))
   for (const [name] of hidden) delete process.env[name]

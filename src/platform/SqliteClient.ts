@@ -4,18 +4,17 @@
  *
  * **Details**
  *
- * SQLite is loaded when the first database is opened. A file that is missing is made, readable by its owner alone.
+ * SQLite is loaded when the first database is opened. A missing file is created, readable only by its owner.
  *
- * {@link Client.transaction} and {@link Client.statements} are for what is written at every step of a run: a
- * transaction and its statements without the Effects and spans that `effect/sql` makes for each of them.
+ * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run: a transaction and its
+ * statements without the Effects and spans that `effect/sql` creates for each of them.
  *
  * With {@link Sharing} the writes of a short time are one transaction: each is a savepoint in it, and is visible at
- * once to all who use the same client. Killing the process loses the last of them, in the order in which they were
- * made, and never one without those behind it; {@link Client.committed} is for what must not be lost. After a commit
- * that failed nothing is written any more.
+ * once to all who use the same client. Killing the process loses the latest writes, and never a write without all later
+ * ones; {@link Client.committed} is for data that must not be lost. After a failed commit, all further writes fail.
  *
- * {@link configure} chooses the journal of the file, {@link retryWhileLocked} how long a locked file is waited for: one
- * second inside SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
+ * {@link configure} chooses the journal of the file, {@link retryWhileLocked} the wait for a locked file: one second
+ * inside SQLite, then again after pauses of 20 to 150 ms, up to 15 seconds.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -77,7 +76,7 @@ export interface Client extends SqlClient.SqlClient {
   readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
   /** The same, now. */
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
-  /** Runs an Effect once the {@link Client.transaction} of the fiber is done, and at once where there is none. */
+  /** Runs an Effect once the {@link Client.transaction} of the fiber is done, or at once outside of a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits what was written so far; absent where each write has a commit of its own. */
   readonly committed: Effect.Effect<void, SqlError> | undefined
@@ -113,8 +112,8 @@ const loadSqlite = async (): Promise<typeof import("node:sqlite")> => {
 }
 
 /**
- * Makes sure that the file is there and that nobody but its owner reads it: conversations hold what users show to
- * nobody else. SQLite gives its own files beside it the same mode.
+ * Ensures that the file exists and that only its owner can read it, because conversations are private. SQLite creates
+ * its additional files with the same mode.
  */
 const prepareFile = (path: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -143,7 +142,7 @@ const toInput = (value: unknown): SQLInputValue => {
   }
 }
 
-/** Opens a database file, and creates it with its directory where they are missing. */
+/** Opens a database file, and creates it and its directory if they are missing. */
 const openFile = async (path: string): Promise<Database> => {
   const file = resolve(path)
   const { DatabaseSync } = await loadSqlite()
@@ -246,7 +245,7 @@ const makeConnection = (database: Database, before: () => void): Connection => {
   }
 }
 
-/** A transaction on the connection that nobody else has: what begins it, what ends it, and what takes it back. */
+/** The steps of a transaction on the exclusive connection: begin, commit and rollback. */
 interface Bounds {
   readonly enter: (all: Database["all"]) => void
   readonly leave: (all: Database["all"]) => void
@@ -363,7 +362,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     let isDue = false
     let lost: SqlError | undefined
 
-    /** Notes that the transaction is over without a commit: what others were told is written is not there. */
+    /** Notes that the transaction ended without a commit, so data that others already treat as written is missing. */
     const loseTransaction = (error: SqlError) =>
       Effect.andThen(
         rollback,
@@ -462,7 +461,7 @@ const openClient = Effect.fnUntraced(function* (
 })
 
 /**
- * The client of the database in a file, whose writes share commits where `runWithin` says how long. It is closed with
+ * The client of the database in a file, whose writes share commits where `within` says how long. It is closed with
  * the scope.
  */
 export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)

@@ -4,8 +4,8 @@
  * **Details**
  *
  * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the
- * descriptor 1 through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor
- * in one piece has no secrets in it. A screen on the terminal takes what goes to the streams in place of stderr.
+ * descriptor 1 through `node:fs`, or a child process that inherits it. Secrets are removed from each single write to a
+ * stream or descriptor. A screen on the terminal receives the data of the streams in place of stderr.
  *
  * **Gotchas**
  *
@@ -61,7 +61,7 @@ const replaceMethod = (owner: object, name: string, make: (original: Callable) =
   return () => void Reflect.set(owner, name, original)
 }
 
-/** Blanks that make `safe` as long as `text` in bytes: whoever writes to a descriptor counts what was written. */
+/** Pads `safe` with blanks to the length of `text` in bytes, because the writer of a descriptor counts the bytes. */
 const padToLength = (safe: string, text: string): string => {
   const missing = " ".repeat(Math.max(0, Buffer.byteLength(text) - Buffer.byteLength(safe)))
   return safe.endsWith("\n") ? `${safe.slice(0, -1)}${missing}\n` : safe + missing

@@ -25,7 +25,7 @@ const makeSilenceError = (millis: number): Error =>
 /** Looks for silence this many times in the time that is allowed, which costs nothing for a piece that arrives. */
 const looks = 4
 
-/** Bytes of a whole body, and of a stream over all its life, at most: what goes on longer has no end. */
+/** Maximum bytes of a whole body, and of a stream over its lifetime. Longer data counts as endless. */
 const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
 
 const makeTooLargeError = (bytes: number): Error => new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
@@ -106,7 +106,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#wake?.()
   }
 
-  /** Ends the body, with an error where it is not complete. */
+  /** Ends the body, with an error if it is incomplete. */
   finish(error: Error | undefined): void {
     if (this.#draining !== undefined) clearTimeout(this.#timer)
     if (this.#ended) return
@@ -129,7 +129,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     })
   }
 
-  /** Everything that waits; undefined where nothing does. */
+  /** Returns all waiting data; `undefined` if there is no data. */
   #take(): Buffer | undefined {
     const chunks = this.#chunks
     const [first] = chunks
@@ -172,7 +172,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#chunks = []
   }
 
-  /** Everything, in one piece, where the end of it is there already and nobody reads it; undefined elsewhere. */
+  /** Returns the whole body as one buffer if it has arrived completely and has no reader yet; otherwise `undefined`. */
   arrived(): Buffer | undefined {
     if (!this.#ended || this.#started || this.#error !== undefined) return undefined
     this.#started = true
@@ -250,8 +250,8 @@ export class StreamedResponse {
   readonly status: number
   readonly statusText = ""
   /**
-   * Address that redirects led to; empty without one: the SDKs take the address of each answer apart for a log that
-   * nobody keeps.
+   * Address after redirects; empty without a redirect, because the SDKs parse the address of each answer for an unused
+   * log.
    */
   readonly url: string
   readonly headers: HeaderFields
@@ -275,7 +275,7 @@ export class StreamedResponse {
   }
 
   async arrayBuffer(): Promise<ArrayBuffer> {
-    // A copy: small bodies stand in memory that others share.
+    // Copied, because small bodies share their memory with others.
     return new Uint8Array(await this.body.bytes()).buffer
   }
 
@@ -283,7 +283,7 @@ export class StreamedResponse {
     return decodeText(await this.body.bytes())
   }
 
-  /** The text of a body that is there to its end; undefined where it has to be waited for. */
+  /** Returns the text of a body that has arrived completely; `undefined` if it is still incomplete. */
   arrivedText(): string | undefined {
     const bytes = this.body.arrived()
     return bytes === undefined ? undefined : decodeText(bytes)

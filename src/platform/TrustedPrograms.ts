@@ -16,13 +16,14 @@
  * - can be written by every user.
  *
  * A file is skipped if it cannot be executed, can be written by every user, or leads into such a place by a link. If no
- * entry of `PATH` is left, the directories of the system are searched. What was found is used until the process ends.
+ * entry of `PATH` is left, the directories of the system are searched. A program that was found is used until the
+ * process ends.
  *
  * **Gotchas**
  *
- * The owner of a file is not asked: a sandboxed command has the same user as this process, package managers install for
- * other users, and in a user namespace the files of root belong to `nobody`. The system directories are used even if
- * this process works in `/`.
+ * The owner of a file is not checked: a sandboxed command has the same user as this process, package managers install
+ * for other users, and in a user namespace the files of root belong to `nobody`. The system directories are used even
+ * if this process works in `/`.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"
@@ -61,7 +62,7 @@ const workingDirectories = (() => {
   try {
     return [process.cwd()]
   } catch {
-    // There is none: nothing is found in it either.
+    // The directory does not exist, so it contains no program.
     return []
   }
 })()
@@ -134,8 +135,7 @@ const isTrustedFile = (file: string, places: ReadonlyArray<string>): boolean => 
 }
 
 /**
- * Returns the directories of a search path in which programs are looked for; those of the system if none of its entries
- * is trusted.
+ * Returns the trusted directories of a search path; the directories of the system if none of its entries is trusted.
  */
 export const selectDirectories = (searchPath: string | undefined, start: string): ReadonlyArray<string> => {
   const places = collectPlaces(start)
@@ -191,8 +191,8 @@ export const find = (name: string): Effect.Effect<string, PlatformError> =>
   })
 
 /**
- * `PATH` for a program that this process starts outside of any sandbox: what that program starts comes from trusted
- * directories too.
+ * `PATH` for a program that this process starts outside of any sandbox: programs that it starts also come from trusted
+ * directories.
  */
 export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, ({ searchPath, start }) => {
   const key = `${searchPath ?? ""}\0${start}`
@@ -208,8 +208,9 @@ export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, (
 const isOfUser = (entry: string): boolean => isAbsolute(entry) && !entry.split(sep).includes("node_modules")
 
 /**
- * Variables as commands may be given them, for a command line that the user types: `PATH` is that of the user's shell.
- * A virtual environment of the working tree that the user activated stays on it; what a launcher added does not.
+ * Variables that commands may receive, for a command line that the user types: `PATH` is the `PATH` of the user's
+ * shell. It includes a virtual environment of the working tree that the user activated, but not the additions of a
+ * launcher.
  */
 export const shellEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   ProcessEnvironment,

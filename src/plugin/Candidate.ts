@@ -1,6 +1,4 @@
-/**
- * A plugin that was found, and what is known of it without running any of its code.
- */
+/** A discovered plugin, with the data that is available without running its code. */
 import type * as Effect from "effect/Effect"
 import type * as Manifest from "./Manifest.ts"
 import type { Plugin } from "./Plugin.ts"
@@ -10,7 +8,7 @@ export type Source = "bundled" | "user" | "git" | "project" | "package" | "appli
 
 /** Origin of its code. */
 export type Origin =
-  /** A module in a directory; absent where the directory has none. */
+  /** A directory and its module; `undefined` if it contains no module. */
   | { readonly _tag: "Directory"; readonly directory: string; readonly module: string | undefined }
   /** Code of this program or of an application. */
   | { readonly _tag: "Value"; readonly load: Effect.Effect<Plugin<unknown>, unknown> }
@@ -28,6 +26,6 @@ export interface Candidate {
   readonly origin: Origin
 }
 
-/** Path on disk; undefined for what is no file of its own. */
+/** Returns the path on disk, or `undefined` for a plugin that is a value. */
 export const findDirectory = ({ origin }: Candidate): string | undefined =>
   origin._tag === "Value" ? undefined : origin.directory

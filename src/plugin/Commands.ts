@@ -11,7 +11,7 @@ interface CommandFields {
   readonly argsHint?: string | undefined
 }
 
-/** Those that can be used, and what is wrong with the others. */
+/** The usable commands, and warnings about the others. */
 interface AcceptedCommands<C> {
   readonly commands: ReadonlyArray<C>
   readonly warnings: ReadonlyArray<string>

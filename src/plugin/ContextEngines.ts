@@ -23,11 +23,11 @@ import type * as CompactionPort from "../routing/CompactionPort.ts"
 /** An engine with its name, as `context.engine` has it. */
 export interface ContextEngine {
   readonly name: string
-  /** The smaller conversation; undefined or the same messages where it stays. */
+  /** Returns the smaller conversation. `undefined` or the same messages leave it unchanged. */
   readonly compact: (
     request: CompactionPort.Request
   ) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, unknown>
-  /** Share of the window from which on a conversation is compacted, above 0 and up to 1; half of it when absent. */
+  /** Share of the window above which a conversation is compacted, greater than 0 and at most 1. The default is 0.5. */
   readonly threshold?: number | undefined
 }
 
@@ -55,7 +55,7 @@ const deadline = Duration.minutes(2)
 
 const isShare = (value: unknown): value is number => typeof value === "number" && value > 0 && value <= 1
 
-/** Reads an engine of plain functions; `call` runs what they return. Undefined where it is none. */
+/** Reads an engine of plain functions, whose results `call` runs. Returns `undefined` if the value is not an engine. */
 export const readEngine = (
   given: unknown,
   call: (run: () => unknown) => Effect.Effect<unknown, unknown>
@@ -91,7 +91,7 @@ const collectCallIds = (
     typeof content === "string" ? [] : content.flatMap((part) => (part.type === type && "id" in part ? [part.id] : []))
   )
 
-/** Reason for which a conversation cannot go on as an answer of an engine; undefined where it can. */
+/** Returns the reason why the conversation of an engine cannot be used, or `undefined` if it can. */
 const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
   const [system] = before
   if (system?.role === "system" && after[0] !== system) return "it does not begin with the system prompt"

@@ -1,6 +1,5 @@
 /**
- * Reads what code on disk says that it contributes. The types of a plugin say the same, but nobody checked the code
- * against them.
+ * Reads the contribution of code on disk. The types of a plugin describe it, but the code was not checked against them.
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -63,7 +62,7 @@ const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is:
 
 const isPart = (key: string): key is keyof typeof parts => Object.hasOwn(parts, key)
 
-/** Contribution that was read, or why it cannot be used, and what of it is ignored. */
+/** The contribution with warnings about ignored parts, or the reason why it cannot be used. */
 type ContributionResult =
   | {
       readonly _tag: "Contribution"
@@ -94,6 +93,6 @@ export const readContribution = (value: unknown): ContributionResult => {
     const index = given.findIndex((item) => !is(item))
     if (index >= 0) return rejectContribution(`${key}[${index}] is not ${what}`)
   }
-  // Each part was looked at; what is inside of it is judged when it is used.
+  // The form of each part was checked; its content is checked when it is used.
   return { _tag: "Contribution", contribution: value as Contribution<unknown>, warnings }
 }

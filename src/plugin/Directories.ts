@@ -1,11 +1,11 @@
 /**
  * Plugins of a directory: `<root>/<plugin>/plugin.yaml`, or one category deeper,
- * `<root>/<category>/<plugin>/plugin.yaml`. No code of theirs is run.
+ * `<root>/<category>/<plugin>/plugin.yaml`. Their code is not run.
  *
  * **Details**
  *
- * Names ascend. A directory without a manifest is a category when it has plugins in it, and nothing otherwise; what is
- * deeper is not looked at. A manifest that cannot be read leaves its plugin out, with a warning.
+ * Names are in ascending order. A directory without a manifest is a category if it contains plugins, and is ignored
+ * otherwise. Deeper levels are not searched. A plugin whose manifest cannot be read is left out with a warning.
  *
  * Source: `hermes-contract.md` §3.1 and §3.2.
  */
@@ -66,7 +66,7 @@ const determineKind = Effect.fnUntraced(function* (manifest: Manifest.Manifest, 
   return Manifest.guessKind(yield* fs.readFileString(module))
 })
 
-/** Reads a directory with a manifest; nothing when it has none. */
+/** Reads a directory with a manifest. A directory without one is skipped. */
 export const readPluginDirectory = Effect.fnUntraced(function* (
   directory: string,
   source: Source,

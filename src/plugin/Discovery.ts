@@ -1,14 +1,14 @@
 /**
- * Finds plugins. Four sources, in this order; of two plugins with one key the later one counts, at the place of the
- * earlier one.
+ * Finds plugins in four sources, in this order. Of two plugins with the same key, the later one takes the position of
+ * the earlier one.
  *
  * **Details**
  *
- * 1. Those of this program, or those of the directory that `HERMES_BUNDLED_PLUGINS` names.
+ * 1. The plugins of this program, or of the directory in `HERMES_BUNDLED_PLUGINS`.
  * 2. `HERMES_HOME/plugins`.
- * 3. `./.hermes/plugins` of the working directory, only when `HERMES_ENABLE_PROJECT_PLUGINS` says so and
- *    the folder is trusted: whoever wrote the project is not whoever runs the agent in it.
- * 4. npm packages that the configuration names, see `Packages`.
+ * 3. `./.hermes/plugins` of the working directory, only if `HERMES_ENABLE_PROJECT_PLUGINS` is set and the folder is
+ *    trusted, because the author of a project is often not its user.
+ * 4. npm packages named in the configuration, see `Packages`.
  *
  * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
  *

@@ -1,6 +1,6 @@
 /**
- * The `git` binary, for fetching plugins: nothing that a repository brings is run, nobody is asked for a password, and
- * no command takes longer than a minute.
+ * The `git` binary, for fetching plugins. It runs no code of a repository, never prompts for a password, and limits
+ * each command to one minute.
  *
  * Source: `hermes-contract.md` §3.6.
  */
@@ -107,7 +107,7 @@ export const cloneRepository = (subject: string, url: string, directory: string)
     directory
   ])
 
-/** Brings a checkout to the last state of where it came from, unless it has what must not be there or was changed. */
+/** Updates a checkout to the latest commit of its origin. Fails on local changes, symbolic links and submodules. */
 export const updateCheckout = Effect.fnUntraced(function* (subject: string, directory: string) {
   const runInCheckout = (...args: ReadonlyArray<string>) => runGit(subject, ["-C", directory, ...args])
   const before = (yield* runInCheckout("rev-parse", "HEAD")).trim()

@@ -110,7 +110,7 @@ const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, direc
   if (folder !== undefined) {
     const names = yield* toRefusal(source)(fs.readDirectory(folder))
     if (Manifest.fileNames.some((name) => names.includes(name))) return yield* copyFolder(source, folder, directory)
-    // A folder without a manifest may be a bare repository; git says what is wrong when it is none.
+    // A folder without a manifest may be a bare repository. Otherwise git reports the error.
     const url = yield* Effect.mapError(paths.toFileUrl(folder), () => makeRefusal(source, `${folder} is no path`))
     return yield* Git.cloneRepository(source, url.href, directory)
   }
@@ -122,7 +122,7 @@ const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, direc
   )
 })
 
-/** `x.example` as `x`, where nobody has written one. */
+/** Copies each `x.example` to `x` if `x` does not exist. */
 const copyExamples = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   for (const { path } of yield* listEntries(directory)) {
@@ -170,7 +170,7 @@ export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   const paths = yield* Path.Path
   const tidy = toRefusal(source)
   yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
-  // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a plugin.
+  // Beside its destination, so that moving it is one step, and hidden, so that it is not found as a plugin.
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".install-" }))
   const fetched = paths.join(staging, "new")
   yield* fetchSource(request, fetched)

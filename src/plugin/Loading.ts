@@ -1,11 +1,11 @@
 /**
- * Loads plugins, each in a scope of its own. One that cannot be loaded leaves nothing behind, not even what it
- * registered before it failed, and the others go on.
+ * Loads plugins, each in its own scope. If a plugin fails to load, its registrations are removed, and the others
+ * continue.
  *
  * **Details**
  *
- * A plugin has {@link deadline} for everything: importing, building, binding its tools. One that takes longer is given
- * up; what it registers later is taken back at once. When its scope closes it has {@link unloadDeadline} to clean up.
+ * A plugin has {@link deadline} in total to import, build and bind its tools. A slower plugin is abandoned, and its
+ * later registrations are removed at once. When its scope closes, it has {@link unloadDeadline} to clean up.
  *
  * **Gotchas**
  *
@@ -86,7 +86,7 @@ export interface LoadedPlugins {
 /** Options of loading. */
 interface Options {
   readonly lists: Enablement.Lists
-  /** `plugins.entries` of the configuration: what is said to a plugin, by key. */
+  /** `plugins.entries` of the configuration: the settings of each plugin, by key. */
   readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly reserved: Registration.ReservedNames
   readonly injection: MessageInjection
@@ -169,7 +169,7 @@ const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
 
 const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
 
-/** Paths of the source files below a directory, without those of packages. */
+/** Lists the source files below a directory, except files of packages. */
 const listSourceFiles = (
   directory: string,
   depth: number
@@ -195,7 +195,7 @@ const listSourceFiles = (
 const extractVariableNames = (source: string): ReadonlyArray<string> =>
   /\benv\b/.test(source) ? (source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? []) : []
 
-/** Variables of the process and of `.env`, where there is one. */
+/** Variables of the process and of `.env`, if it exists. */
 const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
   Option.isSome(found) ? found.value.get : (): string | undefined => undefined
 )
@@ -249,8 +249,8 @@ const loadCandidate = Effect.fnUntraced(function* (
     )
   }
   const plugin = yield* Opening.openPlugin(candidate, host, generation)
-  // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its
-  // failure.
+  // The loader provides the services in a plugin's type. A plugin from disk has no known type: a missing service makes
+  // it fail.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
   const read = Contributions.readContribution(built)
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
@@ -269,7 +269,7 @@ const describeFailure = (cause: Cause.Cause<unknown>): string => {
   return Redaction.redactStart(line, 500)
 }
 
-/** One plugin, or why there is none. */
+/** Loads one plugin, or returns the reason for its failure. */
 const loadOne = Effect.fnUntraced(function* (candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => runUnloadWithDeadline(Scope.close(scope, exit)))
@@ -299,7 +299,7 @@ const summarizePlugin = ({
     ? `${tools} tools, ${hooks} hooks, ${middleware} middleware`
     : (error ?? "left to others"))
 
-/** Loads those of some plugins that are enabled, in this order. */
+/** Loads the enabled plugins in the given order. */
 export const loadAll = Effect.fnUntraced(function* (
   candidates: ReadonlyArray<Candidate>,
   options: Options

@@ -1,12 +1,13 @@
 /**
- * `plugin.yaml`: who a plugin on disk is. It describes and never enforces: what is live is what the module contributes.
+ * `plugin.yaml`: the identity of a plugin on disk. It is descriptive only: the module's contribution determines what is
+ * registered.
  *
  * **Details**
  *
- * Read are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks` (or
- * `hooks`), `manifest_version` and `api_version`, the version of the contract between plugin and program that the
- * plugin is written for: a plugin of another version is not loaded. A field of another form is taken for absent, and
- * every other field is the plugin's own. A manifest that is no YAML mapping is an error.
+ * The fields are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks`
+ * (or `hooks`), `manifest_version` and `api_version`, the version of the plugin contract that the plugin is written
+ * for. A plugin for another version is not loaded. A field of the wrong form counts as absent, and all other fields
+ * belong to the plugin. A manifest that is not a YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
  */
@@ -30,7 +31,7 @@ interface RequiredVariable {
 
 /** Fields of a `plugin.yaml`. */
 export interface Manifest {
-  /** Absent where the manifest does not say: the directory's name stands for it. */
+  /** `undefined` if the manifest has no name. The directory's name is used then. */
   readonly name: string | undefined
   readonly version: string
   readonly description: string
@@ -41,7 +42,7 @@ export interface Manifest {
   readonly providesTools: ReadonlyArray<string>
   readonly providesHooks: ReadonlyArray<string>
   readonly manifestVersion: number
-  /** Version of the plugin contract, as the manifest states it; absent where it does not say. */
+  /** Version of the plugin contract in the manifest, if given. */
   readonly apiVersion: string | undefined
 }
 
@@ -117,7 +118,7 @@ const describeUnknownKind = (kind: string): string => {
   )
 }
 
-/** A manifest, and what of it was not understood. */
+/** A manifest, and warnings about fields that were not understood. */
 interface DecodedManifest {
   readonly manifest: Manifest
   readonly warnings: ReadonlyArray<string>
@@ -164,8 +165,8 @@ export const readManifest = (text: string, file: string): Effect.Effect<DecodedM
 const markerChars = 8192
 
 /**
- * Infers the kind of a plugin that does not say it, by what it calls: a provider of memory or of models is loaded by
- * those that use it, not as a plugin.
+ * Infers the kind of a plugin that does not state it from the functions that it calls. A memory or model provider is
+ * loaded by its user, not as a plugin.
  */
 export const guessKind = (module: string): Kind => {
   const head = module.slice(0, markerChars)

@@ -19,7 +19,7 @@ export interface Conversation {
 export interface MessageInjection {
   /** The conversation that takes messages, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /** Hands over a message; false where no conversation takes one. */
+  /** Injects a message. Returns `false` if no conversation accepts it. */
   readonly inject: (content: string, role: string) => boolean
 }
 

@@ -1,13 +1,12 @@
 /**
- * Gets the plugin out of a candidate: imports its module, and reads what that exports. This is where code of a plugin
- * first runs.
+ * Gets the plugin from a candidate: imports its module and reads the exports. This is where plugin code first runs.
  *
  * **Details**
  *
  * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`,
  * exported by that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin
- * contract that it is written for; a typed plugin has that of the package that made it. What it imports as `effect` and
- * `hermes-effect` is this program's own copy.
+ * contract that it is written for; a typed plugin has the version of the package that made it. Its imports of `effect`
+ * and `hermes-effect` resolve to this program's copies.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
  */
@@ -112,7 +111,7 @@ export const openPlugin = Effect.fnUntraced(function* (
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  // The system's own names: Node knows a module by where it really lies.
+  // Real paths are needed: Node identifies a module by its real path.
   const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
   yield* share(root)
   yield* share(paths.dirname(path))

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Every member may return a value, a promise or an Effect. `prepare` and `decode` are those of the route's protocol
- * when absent. `execute` gives a body of the protocol, or an answer with `parts` as typed providers do. What a member
- * throws is an `AiError` that retries and fallbacks treat as unknown; an `AiError` is passed on as it is.
+ * Every member may return a value, a promise or an Effect. `prepare` and `decode` default to the route's protocol.
+ * `execute` returns a body of the protocol, or an answer with `parts` like typed providers. An exception becomes an
+ * `AiError` that retries and fallbacks treat as unknown; an `AiError` is passed on unchanged.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-contract.md` §3.5.
  */
@@ -66,7 +66,7 @@ const isPlain = (value: unknown): value is PlainProvider =>
 /** A plain provider on top of the runtime's provider of the same protocol. */
 const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: Service): Service => {
   const callPlainMethod = (method: string, run: () => unknown): Effect.Effect<unknown, AiError.AiError> =>
-    // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
+    // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
     Effect.mapError(PlainReturn.call(run), ({ error }) => toProviderError(name, method, error)) as Effect.Effect<
       unknown,
       AiError.AiError
@@ -126,7 +126,7 @@ export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource
           message: `The provider "${name}" is no object with execute. Choose another provider, or disable its plugin.`
         })
       }
-      // The base prepares and reads; what sends is the plugin, which may need no address.
+      // The base prepares and decodes; the plugin sends, and may need no address.
       const base = yield* OpenRoute.open({ ...route, baseUrl: route.baseUrl ?? "http://provider.invalid" })
       return adaptProvider(name, opened, route, base)
     })

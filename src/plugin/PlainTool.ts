@@ -4,8 +4,8 @@
  *
  * **Gotchas**
  *
- * Nobody checks the arguments against the schema but the handler: they are what the model sent. A tool that is not
- * stated to be `readonly` counts as destructive.
+ * The handler must validate the arguments: they arrive as sent by the model, not checked against the schema. A tool
+ * that is not marked `readonly` counts as destructive.
  *
  * Source: `hermes-contract.md` §3.5 (`register_tool`).
  */
@@ -123,7 +123,7 @@ const makeRun =
         signal: abort.signal
       })
       const args = Frozen.copy(Json.isFields(params) ? params : {})
-      // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
+      // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
       const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
       return returned.pipe(
         Effect.mapError(({ error }) => makeToolFailure(name, "handler", error)),

@@ -1,16 +1,16 @@
 /**
- * A plugin: a named record of what an agent is made of (tools, hooks, middleware, providers, commands), built by one
- * scoped Effect. An application has it as a value; on disk it is a folder whose module exports it.
+ * A plugin: a named record of parts of an agent (tools, hooks, middleware, providers, commands), built by one scoped
+ * Effect. In an application it is a value; on disk it is a folder whose module exports it.
  *
  * **Details**
  *
- * Requirements of `build`, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever
- * loads it brings it. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails, dies or
- * takes too long, nothing of the plugin is registered.
+ * The requirements of `build` and of its tools, hooks and middleware are in the type of the plugin; the application
+ * that loads it provides them. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails,
+ * dies or takes too long, nothing of the plugin is registered.
  *
  * **Gotchas**
  *
- * Middleware of a plugin must not add failures: nobody who runs an agent could see them in its type. A veto is
+ * Middleware of a plugin must not add failures, because they would not appear in the agent's type. A veto is
  * `ExecutionBlocked`, which is always part of `AgentError`.
  *
  * **Example** (A value, and one that is built)
@@ -59,7 +59,7 @@ export interface Command<out R = never> {
   readonly description?: string | undefined
   /** Arguments after the name, for help: `<file>`. */
   readonly argsHint?: string | undefined
-  /** Gets what stands behind the name, as it was typed; a text that it gives is shown. */
+  /** Receives the unparsed text after the name. A returned text is shown. */
   readonly run: (args: string) => Effect.Effect<string | void, unknown, R>
 }
 
@@ -100,7 +100,7 @@ export interface Details {
   readonly description?: string | undefined
 }
 
-/** A plugin as a value. `R` is everything that must be there where it is loaded. */
+/** A plugin as a value. `R` is the set of services required to load it. */
 export interface Plugin<out R = never> extends Details {
   /** Version of the plugin contract of the package that made it. */
   readonly [TypeId]: number
@@ -123,7 +123,7 @@ export type NeedsOf<C extends Contribution<unknown>> =
   | ("providers" extends keyof C ? OfProviders<C> : never)
   | Middleware.Needs<MiddlewareOf<C>>
 
-/** Nothing to ask of a contribution whose middleware adds no failure; what cannot be met of any other. */
+/** Accepts contributions whose middleware adds no failure, and rejects all others. */
 type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
 
 /** A plugin that is built by an Effect. */
@@ -131,7 +131,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
   options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
   const { build, ...details } = options
-  // The contribution's parts need a part of what the plugin needs; the Effect itself only says what it needs to run.
+  // The plugin also requires the services of the contribution's parts; the type of `build` names only its own.
   return {
     [TypeId]: contractVersion,
     ...details,
@@ -154,14 +154,14 @@ export const fromValue = <const C extends Contribution<unknown> & Partial<Detail
   }
 }
 
-/** A plugin whose contribution nobody has typed: what `register(ctx)` of a module collects. */
+/** Makes a plugin with an untyped contribution, as collected by `register(ctx)` of a module. */
 export const makeUntyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
   [TypeId]: contractVersion,
   ...details,
   build
 })
 
-/** True when a value is a plugin, whoever made it. */
+/** Returns `true` if a value is a plugin, including plugins made by another copy of this package. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])
 

@@ -1,12 +1,11 @@
 /**
- * Adapts what plugins bring to the runtime: middleware and tools of a plugin get the services that were there when it
- * was loaded, and fail only with what every run can fail with.
+ * Adapts plugins to the runtime: their middleware and tools get the services that were present at loading, and fail
+ * only with errors that every run can have.
  *
  * **Details**
  *
- * A failure that the types of a run do not know, which code on disk can have, becomes one that they do:
- * `TranslatedFailure` after something below had failed, and `ExecutionBlocked` before that. A tool that nobody stated
- * to be harmless counts as destructive.
+ * Code on disk can fail with errors outside the types of a run. They become `TranslatedFailure` if a layer below had
+ * failed, and `ExecutionBlocked` otherwise. A tool that is not marked harmless counts as destructive.
  *
  * Source: `ARCHITECTURE.md` §5 and §6.
  */
@@ -26,24 +25,24 @@ import type { BoundTool, Toolset } from "../tool/Toolset.ts"
 const isAgentError = Schema.is(AgentError)
 
 /**
- * Code of a plugin with the services that were there when it was loaded; what a call brings wins. Nothing says what
- * code from disk asks for: what is missing then is a failure of that code.
+ * Provides plugin code with the services that were present when it was loaded. Services of a call take precedence. The
+ * needs of code from disk are unknown: a missing service makes that code fail.
  */
 export const provideContext =
   (context: Context.Context<never>) =>
   <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
-    // Whoever loads a plugin in an application has what the plugin's type asks for.
+    // An application that loads a plugin provides the services in its type.
     Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
       Context.merge(context, input)
     )
 
-/** Takes the message of a failure, or its JSON where it has none. */
+/** Returns the message of a failure, or its JSON without a message. */
 const describeReason = (thrown: unknown): string =>
   Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
     ? thrown["message"]
     : Json.toText(thrown)
 
-/** A failure that is nobody's, in words that every run knows. */
+/** Converts an unknown failure to an error that every run can have. */
 const toKnownError = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
   below.length === 0
     ? new ExecutionBlocked({ reason: describeReason(thrown), metadata: { checked_by: name } })
@@ -59,7 +58,10 @@ const adaptWrapper = <Req, Options, A, Info>(
   wrap: (next, info) => (request) => provideContext(context)(Effect.suspend(() => given.wrap(next, info)(request)))
 })
 
-/** A wrapper whose failures reach whoever runs the agent; those of a tool's wrapper are results for the model. */
+/**
+ * Adapts a wrapper whose failures reach the caller of the agent. Failures of a tool's wrapper are results for the
+ * model.
+ */
 const adaptModelWrapper = <Req, Options, A, Info>(
   given: Wrapper<Req, Options, A, Info>,
   context: Context.Context<never>,

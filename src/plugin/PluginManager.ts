@@ -1,12 +1,11 @@
 /**
- * Brings the plugins of a runtime: found, judged, and loaded when it is made. Their tools and hooks are registered with
- * the others; their middleware goes outermost into the agent's stack, in load order.
+ * Discovers, checks and loads the plugins of a runtime when it is made. Their tools and hooks are registered with the
+ * others; their middleware is outermost in the agent's stack, in load order.
  *
  * **Details**
  *
- * Plugins are loaded once. `reload` takes everything back that they registered and loads them again from where they
- * lie. A look at the directories that failed is not taken for a result: the next one tries again.
- * `HERMES_PLUGINS_DEBUG` says what became of each.
+ * Plugins are loaded once. `reload` removes all their registrations and loads them again from disk. A failed scan of
+ * the directories is not cached: the next one tries again. `HERMES_PLUGINS_DEBUG` reports the result for each plugin.
  *
  * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
  */
@@ -33,7 +32,7 @@ import { Plugins, type Service } from "./Plugins.ts"
 import type { ReservedNames } from "./Registration.ts"
 import * as PluginToolAccess from "./PluginToolAccess.ts"
 
-/** Options of the plugins of a runtime. `R` is what those of the application need. */
+/** Options of the plugins of a runtime. `R` are the services required by the application's plugins. */
 export interface Options<out R = never> {
   /** Values of the application, loaded first, in this order. */
   readonly plugins?: ReadonlyArray<Plugin<R>> | undefined

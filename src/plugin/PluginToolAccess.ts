@@ -3,12 +3,11 @@
  *
  * **Details**
  *
- * Plugins are loaded before there is an agent; a call that comes earlier is an error result. A call takes the way of a
- * model's call: hooks, middleware, fences and approvals. Where a call needs an approval and nobody can be asked, it is
- * denied.
+ * Plugins are loaded before the agent exists; a call before that returns an error result. Hooks, middleware, fences and
+ * approvals apply as to a model's call. If a call needs an approval and no user can be asked, it is denied.
  *
- * Questions of a plugin are answered by the model of the side task `plugin` (`auxiliary.plugin` of the settings); the
- * plugin cannot choose another.
+ * The model of the side task `plugin` (`auxiliary.plugin` of the settings) answers a plugin's questions; the plugin
+ * cannot choose another.
  *
  * Source: `hermes-contract.md` §3.5 (`dispatch_tool`, `llm`).
  */
@@ -45,9 +44,11 @@ export interface PluginServices {
 export interface PluginToolAccess {
   /** Sets the services that do the work, for as long as the scope lives. */
   readonly attach: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
-  /** Gives the model's answer to a text; `options` may hold `system` and `max_tokens`. Rejects where there is none. */
+  /**
+   * Returns the model's answer to a text. `options` may contain `system` and `max_tokens`. Rejects without an answer.
+   */
   readonly complete: (prompt: unknown, options?: unknown) => Promise<string>
-  /** Gives the text of the result, or of the failure; `extra` may hold `session_id` and `cwd`. */
+  /** Returns the text of the result or of the failure. `extra` may contain `session_id` and `cwd`. */
   readonly call: (name: string, args: unknown, extra?: unknown) => Promise<string>
 }
 

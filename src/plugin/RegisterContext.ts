@@ -1,19 +1,19 @@
 /**
- * Argument of `register(ctx)` of a plugin module: the plain-function side of plugins, with the contract's names. What
- * is registered is collected, and counts only when `register` is done without failing.
+ * Argument of `register(ctx)` of a plugin module: the plain-function API of plugins, with the contract's names.
+ * Registrations are collected and take effect only if `register` succeeds.
  *
  * **Details**
  *
- * Every member has its camelCase and its snake_case name. Callbacks get one frozen object with the contract's fields
- * and may return values, promises or Effects. Of what cannot be used (a kind or a callback that is none), a warning
- * names the nearest that can; what this runtime has no place for is a warning too. A tool that cannot be used is an
- * error: a plugin without it is not what its author meant.
+ * Every member has a camelCase and a snake_case name. Callbacks get one frozen object with the contract's fields and
+ * may return values, promises or Effects. An unknown kind or an invalid callback causes a warning that names the
+ * nearest valid one; a part that this runtime does not support causes a warning too. An unusable tool is an error,
+ * because the plugin would be incomplete without it.
  *
  * **Gotchas**
  *
- * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there, and those of
- * `.env`, that `requires_env` of its manifest names; one that its code names and the manifest does not is a warning
- * when it is loaded. Processes that it starts without an environment of their own get them, too.
+ * In the program, `process.env` does not contain variables with secrets. A plugin can read only the secrets, including
+ * values of `.env`, that `requires_env` of its manifest names. Loading warns about a variable that its code names but
+ * the manifest does not. Processes that it starts without an explicit environment inherit them too.
  *
  * Source: the middleware document, the observer document ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
  */
@@ -99,11 +99,11 @@ export interface Members {
    * Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used.
    */
   readonly registerContextEngine: (engine: ContextEngines.PlainContextEngine) => void
-  /** Sends text to the conversation in a terminal; false where there is none. */
+  /** Sends text to the conversation in a terminal. Returns `false` without one. */
   readonly injectMessage: (content: string, role?: string) => boolean
   /**
-   * Calls a tool as a model would, approvals and hooks included, and gives the text of its result; `extra` may hold
-   * `session_id` and `cwd`. Not while `register` runs.
+   * Calls a tool like a model, including approvals and hooks, and returns the text of its result. `extra` may contain
+   * `session_id` and `cwd`. Not available while `register` runs.
    */
   readonly dispatchTool: (name: string, args?: unknown, extra?: unknown) => Promise<string>
   /** Called when the plugin goes. */
@@ -156,7 +156,7 @@ export interface PlainMemory {
 /** Functions that the runtime lends to a plugin. */
 export interface Host {
   readonly config: Readonly<Record<string, unknown>>
-  /** Told of what is wrong; `false` from `inject` means that nobody takes messages. */
+  /** Receives warnings. `inject` returns `false` if no conversation accepts messages. */
   readonly warn: (line: string) => void
   readonly inject: (content: string, role: string) => boolean
   readonly dispatch: (name: string, args: unknown, extra: unknown) => Promise<string>
@@ -222,12 +222,12 @@ const readCommandOptions = (given: unknown, argsHint: unknown): CommandOptions =
       }
     : { description: readText(given), argsHint: readText(argsHint) }
 
-/** Runs a plain function as an Effect; what it throws is the failure. */
+/** Runs a plain function as an Effect. An exception becomes the failure. */
 const runPlain = (run: () => unknown): Effect.Effect<unknown, unknown> =>
-  // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
+  // The type of a returned Effect is unknown. Its services are provided as they were when the plugin was loaded.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
 
-/** A memory of plain functions, as a provider; undefined where it is none. */
+/** Reads a memory of plain functions as a provider. Returns `undefined` if it is not a memory. */
 const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
   if (!Predicate.isObject(given)) return undefined
   const name = readText(given["name"])

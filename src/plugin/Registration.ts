@@ -88,7 +88,7 @@ const openWithDeadline = <A, E>(
   )
 
 /**
- * Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once.
+ * Registers a contribution for the lifetime of the scope. The services of its parts are taken once from the context.
  */
 export const registerContribution = Effect.fnUntraced(function* (
   registrant: Registrant,

@@ -1,4 +1,4 @@
-/** Prompt of the AI SDK as a run: its instructions, the conversation before it, and what the user says now. */
+/** Converts a prompt of the AI SDK to a run: instructions, previous conversation, and the current user message. */
 import type {
   LanguageModelV4FilePart,
   LanguageModelV4Message,
@@ -37,7 +37,7 @@ const toFileData = ({
 
 const toFilePart = (part: Pick<LanguageModelV4FilePart, "data" | "filename" | "mediaType">): Prompt.FilePart =>
   Prompt.filePart({
-    // A top-level type alone stands for all of them.
+    // A top-level type alone includes all its subtypes.
     mediaType: part.mediaType.includes("/") ? part.mediaType : `${part.mediaType}/*`,
     data: toFileData(part),
     ...(part.filename === undefined ? {} : { fileName: part.filename })
@@ -70,7 +70,7 @@ const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResu
 
 type AssistantContent = Extract<LanguageModelV4Message, { readonly role: "assistant" }>["content"]
 
-/** An answer: the agent's calls stand in it together with their results, which are messages of their own here. */
+/** An answer: it contains the agent's calls with their results, which are separate messages here. */
 const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
   const messages: Array<Prompt.Message> = []
   let own: Array<Prompt.AssistantMessagePart> = []

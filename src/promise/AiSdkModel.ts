@@ -5,22 +5,21 @@
  *
  * **Details**
  *
- * Text and reasoning stream as the run makes them; the model of the agent is asked in pieces for `generateText` too.
- * The agent runs its tools itself: each call is a provider-executed, dynamic tool part with its result, so that the AI
- * SDK shows it and runs nothing. The usage is that of the whole run; the finish reason is `stop` for a completed one,
- * `length` where a limit ended it. `providerMetadata.hermes` has the session, the exit and the cost.
+ * Text and reasoning are streamed during the run; `generateText` also streams from the model. The agent runs its own
+ * tools: each call is a provider-executed, dynamic tool part with its result, so that the AI SDK shows it but does not
+ * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that a
+ * limit ended. `providerMetadata.hermes` has the session, the exit and the cost.
  *
- * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes
- * on in that session, or begins it with the conversation; where the two contradict each other, and for an answer that
- * is made again, the messages of the prompt count, and a warning names the session that the run is in (see
- * `AiSdkSession`). System messages stand behind the agent's own instructions, for this run alone. An aborted call
- * interrupts the run.
+ * The conversation of the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
+ * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the
+ * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
+ * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
- * Settings that belong to the agent (temperature, output limits, tools of the caller) are left out with a warning: give
- * them to `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it. In
- * v2 the calls of the agent are left out: the AI SDK 5 fails at a call of a tool that it was not given.
+ * Settings that belong to the agent (temperature, output limits, tools of the caller) are ignored with a warning: pass
+ * them to `createHermes`. Text that a run retracts remains in the stream, followed by its replacement. In v2 the calls
+ * of the agent are left out, because the AI SDK 5 fails at a call of an unknown tool.
  *
  * **Example** (Text of an agent)
  *

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Files of a prompt become those of v4, and parts of an answer those of the older specification. v2 has one word for
- * the end and flat usage, and the AI SDK 5 fails at a call of a tool that it was not given, although a provider ran it:
- * there an agent gives its text and its reasoning, and neither calls nor results.
+ * Converts files of a prompt to v4, and parts of an answer to the older specification. v2 has one finish reason and
+ * flat usage, and the AI SDK 5 fails at a call of an unknown tool, although a provider ran it: there an agent returns
+ * only its text and its reasoning, without calls and results.
  */
 import type {
   LanguageModelV2,
@@ -61,7 +61,7 @@ const toContent = (part: OlderContent): ToolContent => {
     case "image-data":
       return { type: "file", mediaType: part.mediaType, data: { type: "data", data: part.data } }
     default:
-      // An agent reads the name of what it is not given.
+      // The agent receives the name of a part that it cannot receive.
       return { type: "text", text: `[${part.type}]` }
   }
 }

@@ -1,25 +1,25 @@
 /**
- * The session of a call of the AI SDK, whose messages the caller keeps: they are compared with the stored ones, and
- * win.
+ * The session of a call of the AI SDK, whose messages the caller stores: they are compared with the stored ones, and
+ * take precedence.
  *
  * **Details**
  *
  * | messages before the last one | the run |
  * | --- | --- |
- * | none | goes on in the named session; for its only message again, as below |
- * | some, and the session is not stored | begins it with them |
- * | those of the session | goes on in it |
- * | those of the session without the answer to the last message, which was never given | goes on from that message |
- * | the beginning of the session, as for an answer that is made again | goes on in a copy of that beginning, with a warning |
- * | others | begins another session with them, with a warning |
+ * | none | continues the named session; if it repeats its only message, as below |
+ * | some, and the session is not stored | starts it with them |
+ * | the session's messages | continues it |
+ * | the session's messages except its unanswered last one, which the prompt repeats | continues from that message |
+ * | the beginning of the session, as for a regenerated answer | continues in a copy of that beginning, with a warning |
+ * | others | starts another session with them, with a warning |
  *
  * The copies and the other sessions of a named one are remembered as long as the model lives, so that the next call
- * finds the one that has its messages. A session that was compacted is known by its summary, and goes on with the last
- * message alone.
+ * finds the one that has its messages. A compacted session is recognized by its summary, and continues with only the
+ * last message.
  *
  * **Gotchas**
  *
- * A runtime whose layer was narrowed to its agent has no store to compare with: what it has stored goes on, with a
+ * A runtime whose layer was narrowed to its agent has no store to compare with: its stored session is continued, with a
  * warning.
  */
 import * as Effect from "effect/Effect"
@@ -45,7 +45,7 @@ export interface NamedCall {
   readonly source: string
 }
 
-/** Session and messages of the run, and a line for the caller where they are not those of the named session. */
+/** Session and messages of the run, with a warning to the caller if they differ from the named session. */
 export interface PlacedCall {
   readonly input: Pick<HermesInput, "goesOn" | "history" | "sessionId">
   readonly warning: string | undefined

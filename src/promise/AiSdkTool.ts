@@ -1,15 +1,15 @@
 /**
- * An agent as a tool of the AI SDK: another model hands it a task, and gets its final text.
+ * An agent as a tool of the AI SDK: another model passes it a task, and receives its final text.
  *
  * **Details**
  *
- * Each call is a run in a session of its own. A run that fails is an error of the tool, with the tag and the message of
- * its `HermesError`; one that a limit ended is a result that says so. An aborted call interrupts the run.
+ * Each call is a run in a new session. A failed run is an error of the tool, with the tag and the message of its
+ * `HermesError`; a run that a limit ended is a result that reports the limit. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
- * The agent sees the task and nothing else of the conversation. What it is allowed to do is a matter of its own tools
- * and approvals; the approvals of the AI SDK ask about the tool as a whole.
+ * The agent sees only the task, not the rest of the conversation. Its own tools and approvals limit its actions; the
+ * approvals of the AI SDK apply to the tool as a whole.
  *
  * **Example** (A model with an agent among its tools)
  *

@@ -4,12 +4,12 @@
  * **Details**
  *
  * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened
- * before the first run, and `dispose` closes what was: stores, connections, processes. A key is given here and never
- * read from the environment.
+ * before the first run, and `dispose` closes stores, connections and processes. Keys are passed here and never read
+ * from the environment.
  *
- * A run rejects with a {@link HermesError}, which has the tag of its failure. What a run can show (text, a limit that
- * was reached) is a result with its `exit`, no error. {@link fromLayer} makes the same of a runtime that was composed
- * with Effect.
+ * A run rejects with a {@link HermesError}, which has the tag of its failure. An outcome that a run can present (text,
+ * an exceeded limit) is a result with its `exit`, not an error. {@link fromLayer} wraps a runtime that was composed
+ * with Effect in the same way.
  *
  * **Example** (A run, and a run that is watched)
  *
@@ -121,7 +121,9 @@ export interface Hermes {
    * loop ends it.
    */
   readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
-  /** Asks the run of a session to stop; it ends with what it has. False where none is under way. */
+  /**
+   * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
+   */
   readonly stop: (sessionId: string) => Promise<boolean>
   /**
    * Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with

@@ -1,6 +1,6 @@
 /**
  * Events of one run as an async iterator, for a reader that may be slow, stop reading, ask twice at once or leave in
- * the middle. The run is a fiber of the runtime: a signal and `dispose` end it whether or not anybody reads.
+ * the middle. The run is a fiber of the runtime: a signal and `dispose` end it with or without a reader.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,7 +17,7 @@ const buffer = 256
 export interface RunSource {
   /** Starts it, with the function that takes its events. */
   readonly fork: (offer: EventHandoff.EventHandoff<RunEvent, unknown>["offer"]) => Fiber.Fiber<unknown, unknown>
-  /** Has, while the run is under way, the function that lets go of it where it waits for its reader. */
+  /** During the run, contains the function that releases it if it waits for its reader. */
   readonly open: Set<() => void>
   readonly signal: AbortSignal | undefined
 }

@@ -20,8 +20,8 @@ import type { AgentError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 
 /**
- * Kinds of failures: those of a run, `Aborted` by a signal or `dispose`, `Disposed` after that, and `Unexpected` for a
- * fault of the program.
+ * Kinds of failures: a failure of a run, `Aborted` by a signal or `dispose`, `Disposed` after that, and `Unexpected`
+ * for a fault of the program.
  */
 export type Tag = AgentError["_tag"] | "Aborted" | "Disposed" | "Unexpected"
 
@@ -34,7 +34,7 @@ const readTag = (error: unknown): string =>
 /** A failure of a run. */
 export class HermesError extends Error {
   override readonly name = "HermesError"
-  /** Names the kind of failure; a text, so that those of middleware have a place. */
+  /** Names the kind of failure; any text, so that middleware can have its own kinds. */
   readonly tag: Tag | (string & {})
   /** The exact reason of a failure of a provider (`tag` is `AiError`): `RateLimitError`, `AuthenticationError`, … */
   readonly reason: string | undefined
@@ -82,6 +82,6 @@ export const fromError = (error: unknown): HermesError => {
 export const makeAbortedError = (reason?: unknown): HermesError =>
   new HermesError("Aborted", "the run was aborted", { cause: reason })
 
-/** The end of a run as the error that it is outside. `reason` is that of the signal that ended it. */
+/** Converts the end of a run to the public error. `reason` is the reason of the signal that ended it. */
 export const fromCause = (cause: Cause.Cause<unknown>, reason?: unknown): HermesError =>
   Cause.hasInterruptsOnly(cause) ? makeAbortedError(reason) : fromError(Cause.squash(cause))

@@ -1,11 +1,10 @@
 /**
- * Checks options of programs that no compiler checked: a name that nobody knows is refused as a value of the wrong kind
- * is.
+ * Checks options of programs without a type checker: an unknown name is refused like a value of the wrong type.
  *
  * **Details**
  *
- * The check of each option stands in a table over the names of its type, so that a new option does not compile without
- * one. What is undefined counts as absent.
+ * A table has a check for each option name of a type, so that a new option does not compile without one. `undefined`
+ * counts as absent.
  *
  * Source: `ARCHITECTURE.md` §4.
  */
@@ -13,7 +12,7 @@ import type { ReasoningEffort } from "../domain/Model.ts"
 import * as Json from "../domain/Json.ts"
 import { findNearest } from "../domain/Similarity.ts"
 
-/** Tells what is wrong with a value at a place; nothing where it fits. */
+/** Returns the mistakes of a value at a place; empty if it fits. */
 export type Check = (value: unknown, at: string) => ReadonlyArray<string>
 
 /** A check for each option of a type. */
@@ -57,10 +56,7 @@ const efforts: { readonly [Effort in ReasoningEffort]: true } = {
 /** A reasoning effort. */
 export const effort = makeChoiceCheck(Object.keys(efforts))
 
-/**
- * Members of an object by their checks, of which some must be there; `what` is what a member is called where it is
- * unknown.
- */
+/** Checks the members of an object, some of which are required; `what` is the word for an unknown member. */
 export const makeMembersCheck =
   (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check =>
   (value, at) => {

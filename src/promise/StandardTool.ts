@@ -1,12 +1,13 @@
 /**
- * A tool of plain functions, with arguments by any schema that keeps to Standard Schema: Zod, ArkType, Valibot, Effect.
+ * A tool of plain functions, with arguments of any schema that implements Standard Schema: Zod, ArkType, Valibot,
+ * Effect.
  *
  * **Details**
  *
- * The model gets the JSON Schema that the schema has (Standard JSON Schema; Zod 4.2 and ArkType bring it). For a schema
- * without one, `parameters` names it. Arguments are checked before `execute`, which gets what the schema makes of them;
- * those that do not fit are an error result that names each place, so that the model can correct itself. What `execute`
- * throws is an error result too.
+ * The model receives the JSON Schema of the schema (Standard JSON Schema; supported by Zod 4.2 and ArkType). For a
+ * schema without one, pass `parameters`. Arguments are checked before `execute`, which receives the output of the
+ * schema. Invalid arguments are an error result that names each place, so that the model can correct itself. An error
+ * thrown by `execute` is an error result too.
  *
  * **Example** (A tool by a schema)
  *
@@ -55,7 +56,7 @@ export interface ToolOptions<Input extends StandardSchemaV1> {
   readonly description: string
   readonly input: Input
   readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => unknown
-  /** JSON Schema of the arguments, for a schema that has none of its own. */
+  /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
   /** True for a tool that changes nothing: calls of it may run side by side. */
   readonly readonly?: boolean | undefined
@@ -77,7 +78,7 @@ const makeToolError = (name: string, problem: string, cause?: unknown): HermesEr
 
 const wanted = "give the JSON Schema of an object as parameters"
 
-/** The JSON Schema of a schema, where it has one. */
+/** Returns the JSON Schema of a schema, if it has one. */
 const findSchema = ({ input, name }: NamedTool): unknown => {
   const standard: object = input["~standard"]
   const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
@@ -119,7 +120,7 @@ const readCheckResult = (
   return { value: result.value }
 }
 
-/** Reads the arguments, and runs the function with what the schema makes of them. */
+/** Parses the arguments, and runs the function with the output of the schema. */
 const makeRun =
   <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] =>
   (params) => {
@@ -133,7 +134,7 @@ const makeRun =
           makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
       })
       if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
-      // The schema has made this value: its type is that of the schema's output.
+      // The schema has produced this value: its type is the schema's output type.
       const args = checked.value as StandardSchemaV1.InferOutput<Input>
       const output: unknown = yield* Effect.tryPromise({
         try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
@@ -160,8 +161,8 @@ const toolProblems = Options.makeMembersCheck("option of a tool", toolOptions, [
 const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
 
 /**
- * A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments, or no API takes its
- * name.
+ * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if no API
+ * accepts its name.
  */
 export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
   if (!Json.isFields(options))

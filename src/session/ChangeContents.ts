@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A content is a file that nobody else can read. All together have a bound: the oldest go first, once a program. What a
- * program holds as a secret is kept by nobody, and a content with one in it is not either.
+ * Each content is stored in a file that only the user can read. Their total size is limited: once per program run, the
+ * oldest are removed. Secrets of a program are not stored, and neither is a content that contains one.
  *
  * **Example** (Changes that can be undone, in an application)
  *
@@ -37,13 +37,13 @@ import * as Digest from "../platform/Digest.ts"
 
 /** Keeps contents. */
 export interface Service {
-  /** Keeps bytes; answers why it does not, undefined where it does. */
+  /** Stores bytes. Returns undefined, or the reason why they are not stored. */
   readonly keep: (hash: string, bytes: Uint8Array) => Effect.Effect<string | undefined>
-  /** Bytes of a hash; undefined where they are not there (any more). */
+  /** Returns the bytes of a hash, or undefined if they are not (or no longer) stored. */
   readonly read: (hash: string) => Effect.Effect<Uint8Array | undefined>
 }
 
-/** The contents of a runtime; undefined where none are kept. */
+/** The contents of a runtime; undefined if contents are not stored. */
 export const ChangeContents = Context.Reference<Service | undefined>("hermes-effect/session/ChangeContents", {
   defaultValue: () => undefined
 })
@@ -126,7 +126,7 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Contents in a directory, for what is built or run over the layer. */
+/** Stores contents in a directory, for programs built or run over the layer. */
 export const layerFile = (
   directory: string,
   capacity?: number

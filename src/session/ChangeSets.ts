@@ -1,6 +1,6 @@
 /**
- * Changes of files by the runs of a conversation, read from the run record: what each run changed, and what of it was
- * taken back.
+ * Changes of files by the runs of a conversation, read from the run record: the changes of each run, and which of them
+ * were undone.
  *
  * **Details**
  *
@@ -73,7 +73,7 @@ const kinds = [
   "ContextRewritten"
 ] as const
 
-/** Record of one session, by what matters here. */
+/** The relevant part of one session's record. */
 interface SessionRuns {
   readonly runs: Map<
     string,
@@ -133,7 +133,7 @@ const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionS
     return told
   })
 
-/** Changes of a session's runs and of those of its children, whoever of them made them. */
+/** Collects the changes of a session's runs and of its children's runs, whichever tool made them. */
 const collectChanges = (
   sessionId: string,
   depth: number
@@ -224,7 +224,7 @@ export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): Re
   )
 }
 
-/** The run that an undo takes back: the newest one with something to take back, or the one of an id. */
+/** Returns the run that an undo applies to: the newest run with changes to undo, or the run with the given id. */
 export const findUndoTarget = ({ runs }: History, turn?: string): Option.Option<ChangeSet> =>
   Option.fromUndefinedOr(
     runs.findLast((run) =>

@@ -1,15 +1,15 @@
 /**
- * Takes changes of files back, and makes them again: from what each file should be now to what it was before.
+ * Undoes changes of files, and redoes them: restores each file from its expected current state to its earlier state.
  *
  * **Details**
  *
- * A plan looks at every file first. A file that is what the change left is put back. One that is what it would become
- * is left alone. Any other was changed since by somebody else: it is a conflict, with the difference, and is only
- * overwritten when it is named. A state whose content was not kept cannot be put back, and is told with the reason.
- * Nothing is written before everything was looked at.
+ * A plan examines every file first. A file that is still as the change left it is restored. A file that already has its
+ * earlier state is left alone. Any other file was changed since: it is a conflict, reported with the difference, and is
+ * only overwritten if it is named. A state whose content was not stored cannot be restored and is reported with the
+ * reason. Nothing is written before every file was examined.
  *
- * The contents that an undo replaces are kept like any other, so that it can be taken back too, also where it overwrote
- * something.
+ * Contents that an undo replaces are stored like any other, so that the undo can itself be undone, even if it overwrote
+ * a conflict.
  *
  * **Gotchas**
  *
@@ -60,11 +60,11 @@ interface FoundFile {
 export interface Step extends Move {
   readonly found: FileChange.FileState | undefined
   readonly bytes: Uint8Array | undefined
-  /** Difference from what is there now to what will be. */
+  /** Difference from the current content to the restored content. */
   readonly diff: string
 }
 
-/** A file that somebody changed since. */
+/** A file that was changed since. */
 export interface Conflict extends Step {
   readonly reason: string
 }
@@ -194,7 +194,7 @@ export const makePlan = Effect.fnUntraced(function* (
       FileChange.makeUnifiedDiff(path, decodeText(found, now), decodeText(to, content.bytes))
     )
     const step = { ...move, found, bytes: content.bytes, diff }
-    // Of a file that was not read nobody can say that it is the same.
+    // A file that was not read cannot be compared.
     if (FileChange.isSame(found, expected)) steps.push(step)
     else
       conflicts.push({
@@ -210,7 +210,7 @@ export const makePlan = Effect.fnUntraced(function* (
   return { direction, set, steps, conflicts, lost, same }
 })
 
-/** Content of a state as text; a reason where it is not kept. */
+/** Returns the content of a state as text, or the reason why it is not stored. */
 const readKeptText = (state: FileChange.FileState | undefined) =>
   state === undefined
     ? Effect.succeed({ text: undefined })
@@ -219,8 +219,8 @@ const readKeptText = (state: FileChange.FileState | undefined) =>
       )
 
 /**
- * Differences of changes, each file once: from what was there first to what was there last, as far as the contents are
- * kept.
+ * Returns the differences of changes, one for each file, from its first state to its last, as far as the contents are
+ * stored.
  */
 export const computeDiffs = (
   changes: ReadonlyArray<FileChange.FileChanged>
@@ -290,9 +290,9 @@ export interface UndoResult {
 }
 
 /**
- * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the run's
- * session is told, which every session that goes on from it reads.
- * A file that cannot be written stays, and the others go on.
+ * Restores the files of a plan; conflicts only if they are to be overwritten. The result is recorded in the run's
+ * session, which every continuing session reads. A file that cannot be written is left alone, and the others are still
+ * restored.
  */
 export const apply = Effect.fnUntraced(function* (
   { conflicts, direction, lost, same, set, steps }: Plan,

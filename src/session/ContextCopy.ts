@@ -1,6 +1,6 @@
 /**
  * Entries of the run record for a session that begins with messages of another one: the link, and each message with its
- * original, so that views tell what was copied from what is new.
+ * original, so that views can distinguish copies from new messages.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -48,8 +48,8 @@ const isReducedVersion = (message: Prompt.Message, original: Prompt.Message): bo
 }
 
 /**
- * Finds the originals of messages, which stand in the order of `source` but for the results of one answer: the same
- * message, or one with more in it.
+ * Finds the originals of messages. Both are in the order of `source`, except for the results of one answer. An original
+ * is the same message, or one that contains more.
  */
 export const findCopies = (
   messages: ReadonlyArray<Prompt.Message>,
@@ -127,7 +127,10 @@ interface Beginning {
   readonly rewritten?: Extract<RecordEvent, { readonly _tag: "ContextRewritten" }> | undefined
 }
 
-/** Makes the entries. Writers of the originals are read from the record; where it has none, the role tells. */
+/**
+ * Makes the entries. The origin of a message is read from the record, or derived from its role if the record has no
+ * entry.
+ */
 export const makeEntries = (
   record: RunRecord,
   { at, link, rewritten, sessionId, turnId }: Beginning,

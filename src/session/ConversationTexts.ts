@@ -1,5 +1,5 @@
 /**
- * Texts of a conversation, for comparing the messages that a client kept with those of a stored session.
+ * Texts of a conversation, for comparing a client's messages with the messages of a stored session.
  *
  * **Details**
  *

@@ -10,7 +10,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId } from "../domain/Ids.ts"
 
-/** Limits of what a store in memory holds. Exceeding either one drops conversations. */
+/** Limits of an in-memory store. Exceeding either one drops conversations. */
 export interface Bounds {
   /** Number of sessions. */
   readonly sessions: number

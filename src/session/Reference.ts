@@ -1,5 +1,5 @@
 /**
- * From what a user typed to the session it means.
+ * Resolves user input to the session that it refers to.
  *
  * **Details**
  *
@@ -33,7 +33,7 @@ interface Lookup {
   /** Ids and titles of the sessions that are not hidden. */
   readonly names: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
   readonly latest: Effect.Effect<Option.Option<Session>, SessionStoreError>
-  /** Directories of the sessions that are not hidden, each once, that of the newest activity first. */
+  /** Directories of the sessions that are not hidden, each once, the most recently active first. */
   readonly directories: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
   readonly latestIn: (directory: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
 }

@@ -1,13 +1,13 @@
 /**
- * The port to the record of runs: every fact of every run, whole, with secrets masked once. What shows, exports or
- * counts runs reads it; the same entries come from a live run and from a store.
+ * The port to the record of runs: every fact of every run, complete, with secrets masked once. Code that shows, exports
+ * or counts runs reads it. A live run and a store provide the same entries.
  *
  * **Details**
  *
- * `append` takes the entries of a step at once and returns when they are safe. It never fails a run: what cannot be
- * written is reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which
- * they were written. Of an entry of a newer version what this one knows is read; one that it cannot read, and a damaged
- * one, is left out. `unread` counts both.
+ * `append` takes all entries of a step at once and returns when they are durable. It never fails a run: a failed write
+ * is reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they
+ * were written. Entries of a newer version are read as far as this version knows them; unreadable and damaged entries
+ * are skipped. `unread` counts both.
  *
  * **Gotchas**
  *
@@ -48,8 +48,8 @@ import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
 /**
- * Entries to read; every field that is absent lets all through. A turn comes with what was written once for its
- * session: tool definitions, and messages that are sent and not stored.
+ * Selects entries to read. An absent field selects all. A turn includes the entries written once for its session: tool
+ * definitions, and messages that are sent and not stored.
  */
 export interface Filter {
   readonly sessionId?: string | undefined
@@ -60,8 +60,8 @@ export interface Filter {
 }
 
 /**
- * Receives entries as they are written, in order; it must be quick. What is kept once per session comes with each run
- * that uses it.
+ * Receives entries as they are written, in order; it must return quickly. Entries stored once per session are delivered
+ * with each run that uses them.
  */
 export type Listener = (entries: ReadonlyArray<Entry>) => void
 
@@ -102,7 +102,7 @@ export const getContentKey = ({ event }: Entry): string | undefined =>
       ? `message ${event.id}`
       : undefined
 
-/** Tests whether an entry is in a filter. Entries written once per session may stand in an earlier turn. */
+/** Tests whether an entry matches a filter. Entries written once per session may belong to an earlier turn. */
 export const isInFilter =
   ({ kinds, origins, sessionId, turnId }: Filter) =>
   (entry: Entry): boolean =>
@@ -111,7 +111,7 @@ export const isInFilter =
     (kinds === undefined || kinds.includes(entry.event._tag)) &&
     (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
 
-/** Leaves out what is kept once per session and stands in a stream again. */
+/** Removes repeated entries of the kinds that are stored once per session. */
 export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
   Stream.suspend(() => {
     const known = new Set<string>()
@@ -126,8 +126,8 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
   })
 
 /**
- * Makes `append` and `listen` over what keeps entries. Listeners are told once entries are safe: `afterwards` runs an
- * Effect after the transaction under way, and at once where there is none.
+ * Makes `append` and `listen` over a store of entries. Listeners are called once entries are durable: `afterwards` runs
+ * an Effect after the current transaction, or at once outside of a transaction.
  */
 export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
@@ -220,7 +220,7 @@ export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-eff
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
   Layer.sync(RunRecord, () => makeMemory(capacity))
 
-/** The record of the surroundings, or one in memory where there is none. */
+/** Provides the record of the context, or an in-memory record if the context has none. */
 export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   RunRecord,
   Effect.map(
@@ -233,8 +233,7 @@ const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, Sess
   RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
 
 /**
- * Appends an event now, and fails where it could not be written: for what a user asked to be recorded. Returns its
- * time.
+ * Appends an event now, and fails if it cannot be written: for events that a user asked to record. Returns its time.
  */
 export const appendChecked = Effect.fnUntraced(function* (
   sessionId: SessionId,

@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message stands in the form of the
- * session store. A file that cannot be written is one warning; the next entry that can be is preceded by a `Gap`. A
- * line that was cut in the middle, and one of a newer version that this one cannot read, is left out by `read` and
- * counted by `unread`. With `maxBytes` the oldest entries are removed when the file is full.
+ * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message has the form of the session
+ * store. A file that cannot be written causes one warning, and a `Gap` precedes the next entry that can be written. A
+ * truncated line, or one of a newer version that this one cannot read, is skipped by `read` and counted by `unread`.
+ * With `maxBytes` the oldest entries are removed when the file is full.
  *
  * **Example** (A file beside the program)
  *
@@ -71,7 +71,7 @@ const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): Read
   return [...once.values(), ...kept]
 }
 
-/** Tests for a line of a filter's session and turn; one that does not say where it belongs may be of any. */
+/** Tests whether a line may belong to a filter's session and turn. A line without this data may belong to any. */
 const canFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
   Option.match(StoredForm.readPlace(line), {
     onNone: () => true,
@@ -184,6 +184,6 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     })
   })
 
-/** The record in the file at `path`, which is created with its directory where it is missing. */
+/** Provides the record in the file at `path`. Creates the file and its directory if they are missing. */
 export const layer = (options: Options): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(RunRecord.RunRecord, make(options))

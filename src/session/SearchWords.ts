@@ -2,7 +2,7 @@
  * Words of a text, as search compares them.
  */
 
-/** A word and where it stands. */
+/** A word and its position. */
 export interface Word {
   readonly text: string
   readonly start: number

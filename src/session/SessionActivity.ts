@@ -1,10 +1,10 @@
 /**
- * The port to what happens in all sessions of a store, whichever process does it: for those who watch.
+ * The port for observing activity in all sessions of a store, whichever process causes it.
  *
  * **Details**
  *
- * Entries of the run record are numbered in the order in which they were written. Whoever keeps the number of the last
- * entry that they read asks for those after it, which costs what is new. Asking for the newest number alone reads one
+ * Entries of the run record are numbered in the order in which they were written. A reader that remembers the number of
+ * its last entry asks for later ones, which costs only the new entries. Asking for the newest number alone reads one
  * row.
  *
  * **Gotchas**
@@ -66,7 +66,7 @@ export interface SpokenCounts {
 export interface Service {
   /** Differs from before when another connection has written to the store. Asking costs next to nothing. */
   readonly version: Effect.Effect<number, SessionStoreError>
-  /** Number of the newest entry; 0 when there is none. */
+  /** Number of the newest entry; 0 if the record is empty. */
   readonly sequence: Effect.Effect<number, SessionStoreError>
   /** Entries with a number above `after`, in order. */
   readonly since: (after: number, filter?: Filter) => Stream.Stream<NumberedEntry, SessionStoreError>

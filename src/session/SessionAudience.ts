@@ -1,11 +1,11 @@
 /**
- * Whose a stored session is: that of a named key of a server, or of everybody else.
+ * The owner of a stored session: a named key of a server, or everyone else.
  *
  * **Details**
  *
- * The sessions of a named key are that key's alone: they are stored with its name behind their source
- * (`api-server:NAME`), and neither another name nor the server's own key, nor an agent that searches earlier
- * conversations, sees them. Work for a session, such as that of a sub-agent, belongs where the session does.
+ * The sessions of a named key belong to that key alone: their stored source ends with its name (`api-server:NAME`), and
+ * they are hidden from other names, from the server's own key, and from agents that search earlier conversations. Work
+ * for a session, such as a sub-agent's, belongs to the owner of that session.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -25,7 +25,7 @@ const mostParents = 50
 export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
   client === undefined ? source : `${source}:${client}`
 
-/** The named key that sessions of a source belong to; undefined for those of nobody in particular. */
+/** Returns the named key that owns sessions of a source, or undefined if they are not owned by a named key. */
 const parseClient = (source: string): string | undefined => {
   const served = sources.find((one) => source.startsWith(`${one}:`))
   return served === undefined ? undefined : source.slice(served.length + 1)

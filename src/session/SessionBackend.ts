@@ -60,7 +60,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     f: (backend: SharedBackend) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | SessionStoreError, R> =>
     opened === undefined ? Effect.flatMap(backend, (backend) => f((opened = backend))) : f(opened)
-  /** The same for what cannot fail, but for a database that cannot be opened. */
+  /** Like `useBackend`, for operations that only fail if the database cannot be opened. */
   const useBackendOrElse = (
     f: (backend: SharedBackend) => Effect.Effect<void>,
     otherwise: (error: SessionStoreError) => Effect.Effect<void>
@@ -164,7 +164,10 @@ interface FileOptions {
   readonly readOnly?: boolean | undefined
 }
 
-/** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
+/**
+ * Provides the sessions and the run record in the file at `path`. Creates the file and its directory if they are
+ * missing.
+ */
 export const layerSqlite = (
   options: FileOptions
 ): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
@@ -185,7 +188,7 @@ interface ServerOptions {
   readonly connections?: number | undefined
 }
 
-/** The sessions and the run record in a Postgres database, whose tables are created where they are missing. */
+/** Provides the sessions and the run record in a Postgres database. Creates missing tables. */
 export const layerPostgres = (
   options: ServerOptions
 ): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>

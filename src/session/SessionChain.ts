@@ -64,7 +64,9 @@ export const findNext = Effect.fnUntraced(function* (
   return last === undefined ? undefined : (yield* readChain(last)).find(({ continues }) => continues === session.id)
 })
 
-/** Id of the first of those sessions, also where it was removed: it names the conversation over its compactions. */
+/**
+ * Returns the id of the first of those sessions, even if it was removed: it names the conversation across compactions.
+ */
 export const findFirstId = (session: Session): Effect.Effect<SessionId, SessionStoreError, SessionStore> =>
   session.continues === undefined
     ? Effect.succeed(session.id)
@@ -137,7 +139,7 @@ const readRecordedPositions = Effect.fnUntraced(function* (
   return isTold ? positions : undefined
 })
 
-/** Identity of a message by what it says. */
+/** Identifies a message by its role and text. */
 const identifyMessage = (message: Prompt.Message): string =>
   JSON.stringify([message.role, StoredForm.extractSearchText(message)])
 

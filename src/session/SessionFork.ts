@@ -20,13 +20,13 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 /** Contents of a fork. */
 export interface Fork {
-  /** Messages that it begins with: those of `originals`, the same objects where nothing is changed. */
+  /** Messages that it begins with: the messages of `originals`, as the same objects if nothing is changed. */
   readonly history: ReadonlyArray<Prompt.Message>
   /** Messages of the source from its first, at least those that `history` repeats. */
   readonly originals: ReadonlyArray<Prompt.Message>
   /** Messages of the source before the place of the fork. */
   readonly position: number
-  /** Names of what is another than in the source: `prompt`, `result`, `model`. */
+  /** Names of the differences from the source: `prompt`, `result`, `model`. */
   readonly changed: ReadonlyArray<string>
   readonly source: string
   /** The source's when absent. */

@@ -123,7 +123,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
 export interface ImportResult {
   /** Ids of the sessions that were added. */
   readonly added: ReadonlyArray<Ids.SessionId>
-  /** Lines that were not added, and what was changed about others; each names its line. */
+  /** Lines that were not added, and changes to added lines; each names its line. */
   readonly notes: ReadonlyArray<string>
   readonly refused: number
 }

@@ -18,8 +18,8 @@ export interface SourceCount {
   /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number
   /**
-   * Messages, each counted where it happened: those that a session has from a compacted or forked one do not count
-   * again, as long as the other session exists and the run record names the originals.
+   * Messages, each counted in its first session: copies from a compacted or forked session are not counted again, as
+   * long as the other session exists and the run record names the originals.
    */
   readonly messages: number
   readonly toolCalls: number
@@ -54,7 +54,7 @@ export interface OptimizeResult {
   readonly after: number
 }
 
-/** Data of a session from elsewhere; its counts are those of the messages given with it. */
+/** Data of a session from elsewhere. Its counts are computed from the messages given with it. */
 export type ForeignSession = Omit<Session, "messageCount" | "toolCallCount">
 
 /** Takes care of a store. */
@@ -89,8 +89,8 @@ export interface RepairReport {
 }
 
 /**
- * Checks the database at `path`, and repairs it unless told only to check: the search index is built anew, and what is
- * readable of a damaged file goes to a new one. Nothing is removed; a database of another program or of a newer version
+ * Checks the database at `path`, and repairs it unless told only to check: rebuilds the search index, and copies the
+ * readable data of a damaged file to a new one. Nothing is removed. A database of another program or of a newer version
  * is refused.
  */
 export const repair = (

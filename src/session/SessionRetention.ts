@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A conversation is removed whole: the session that nobody delegated to, with the sessions of its sub-agents. It is old
- * when its last activity is before the limit and it has ended. One that a run owns, or that a program has open, is
- * kept, whichever process that is; the check and the removal are one transaction.
+ * A conversation is removed as a whole: the session that was not delegated, with the sessions of its sub-agents. It is
+ * old if it has ended and its last activity is before the limit. A conversation that a run owns or that a program in
+ * any process has open is retained. The check and the removal are one transaction.
  *
  * **Gotchas**
  *
@@ -61,7 +61,7 @@ export interface Service {
   readonly expired: (limit: Limit) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /** Removes them, one transaction each. */
   readonly prune: (limit: Limit) => Effect.Effect<PruneResult, SessionStoreError>
-  /** Gives free space back to the file system where it is a quarter of the file or more. */
+  /** Returns free space to the file system if it is a quarter of the file or more. */
   readonly compact: Effect.Effect<void, SessionStoreError>
   /**
    * Runs a removal when the last one is `intervalMillis` or longer ago, in one process at a time; undefined when none

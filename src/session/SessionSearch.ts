@@ -73,7 +73,7 @@ export const defaultLimit = 10
 /** Characters of a neighbour that are shown. */
 export const neighbourLength = 200
 
-/** Sources whose sessions are nobody's conversation: they are not found, and `latest` never means one of them. */
+/** Sources of sessions that are not a user's conversation: searches and `latest` ignore them. */
 export const hiddenSources: ReadonlyArray<string> = ["tool", "subagent", "kanban"]
 
 /** Searches the messages of every session. */

@@ -43,7 +43,7 @@ export interface Session {
   readonly endedAt: number | undefined
   readonly endReason: string | undefined
   readonly usage: Usage
-  /** The sum of what is known. */
+  /** The sum of the known costs. */
   readonly cost: Spent
   readonly messageCount: number
   readonly toolCallCount: number
@@ -136,7 +136,7 @@ export interface Service {
    * session need not exist yet. Fails at once when it has an owner.
    */
   readonly acquire: (id: SessionId) => Effect.Effect<OwnedSession, SessionBusy | SessionStoreError, Scope.Scope>
-  /** Notes that tool calls are about to start: from now on nobody can say that they did not run. */
+  /** Records that tool calls are about to start: from now on they may have run. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
   /** Calls that began and whose result was not appended since. */
   readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
@@ -158,11 +158,11 @@ export interface Service {
    * directory and title with the next number. All or nothing; fails when the session has a continuation already.
    */
   readonly continueIn: (id: SessionId, continuation: Continuation) => Effect.Effect<Session, SessionStoreError>
-  /** The last of the sessions that go on from this one; the id itself when there is none. */
+  /** Returns the last session that continues this one, or the id itself if none does. */
   readonly newest: (id: SessionId) => Effect.Effect<SessionId, SessionStoreError>
   /** Sets the title; fails when another session has it. */
   readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
-  /** Forgets a session and all that belongs to it; fails when there is none of that id. Its children stay. */
+  /** Removes a session and all its data; fails if the id is unknown. Its children remain. */
   readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>
   readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** All messages, oldest first; with a range those from position `from` up to `to`, which is not among them. */
@@ -170,7 +170,7 @@ export interface Service {
     id: SessionId,
     range?: MessageRange
   ) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
-  /** The messages that can be read, for whoever shows or exports a session; `messages` fails where one cannot. */
+  /** Returns the readable messages, for showing or exporting a session. `messages` fails if one is unreadable. */
   readonly readable: (id: SessionId) => Effect.Effect<ReadableMessages, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**

@@ -1,18 +1,18 @@
 /**
- * Stored forms of messages and of entries of the run record: without the values that the runtime holds, as lines of
- * JSON. A message is `{ "v": 1, "message": <encoded Prompt.Message> }`: whoever reads it knows from `v` whether they
- * can. An event of the record stands as it is, but for a message, which has its own stored form in it.
+ * Stored forms of messages and of entries of the run record, as lines of JSON without the values that the runtime
+ * holds. A message is `{ "v": 1, "message": <encoded Prompt.Message> }`: `v` determines whether a reader can decode it.
+ * An event of the record is stored unchanged, except that a message in it has its own stored form.
  *
  * **Details**
  *
  * Encoded values come back equal. The exception are values of a tool's arguments and results that JSON has no form of:
  * a `Date` comes back as text, a `Map` empty. Values that JSON refuses (a cycle, a bigint) are a {@link Problem}.
  *
- * Every store masks what it is given ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in
- * texts, thoughts, arguments, results and options of the provider, and keys of a known shape in what a model or a tool
- * said. What a user types reaches the model as typed in the run that it is typed in; a key in it that the runtime does
- * not hold stays in the session, because the model may need it, and is masked in what is shown and exported. A message
- * without secrets is the same object.
+ * Every store masks its input ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in texts,
+ * thoughts, arguments, results and options of the provider, and keys of a known shape in the output of a model or a
+ * tool. User input reaches the model unmasked in the run in which it is typed. A key in it that the runtime does not
+ * hold stays in the session, because the model may need it, and is masked when shown or exported. A message without
+ * secrets is the same object.
  *
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */
@@ -264,7 +264,7 @@ export const readEvent = (body: unknown, joined: string | undefined, written: nu
   }
 }
 
-/** The value of a reading; none where it was not read. */
+/** Returns the value of a reading, or `None` if it could not be read. */
 export const getValue = <A>(reading: Reading<A>): Option.Option<A> =>
   "value" in reading ? Option.some(reading.value) : Option.none()
 
@@ -291,13 +291,13 @@ export const readEntry = (line: string): Reading<Entry> => {
   return "value" in event ? { _tag: event._tag, value: { ...place, event: event.value } } : event
 }
 
-/** Session and turn of a line, where they can be read. */
+/** Returns the session and turn of a line, if they can be read. */
 export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> =>
   Option.flatMap(Json.parse(line), decodePlace)
 
 const maxDepth = 64
 
-/** A value with every string in it masked, by its text and its key; the value itself where nothing was. */
+/** Masks every string in a value, by its text and its key. Returns the value itself if nothing was masked. */
 const maskValue = (
   value: unknown,
   mask: (text: string, key?: string) => string,
@@ -355,7 +355,7 @@ const memoizeMask = (mask: (text: string) => string): ((text: string) => string)
   }
 }
 
-/** Masks the values that the runtime holds: in titles, in system prompts and in what users type. */
+/** Masks the values that the runtime holds: in titles, in system prompts and in user input. */
 export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
 
 interface Masks {
@@ -426,7 +426,7 @@ const ownMembers: ReadonlySet<string> = new Set([
   "exit"
 ])
 
-/** An event without secrets; the event itself where it has none. */
+/** Masks the secrets of an event. Returns the event itself if it contains no secrets. */
 const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
   const keys = Object.keys(event)

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A session that continues another one after compaction is named `title #2`, `#3`, …; whoever asks for the title means
- * the last of them.
+ * A session that continues another one after compaction is named `title #2`, `#3`, …; the plain title refers to the
+ * last of them.
  *
  * Source: `hermes-product.md` §1.7.
  */

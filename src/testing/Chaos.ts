@@ -1,6 +1,6 @@
 /**
- * Faults by rate, for tests of what an application does when models, tools, files and stores fail. The same seed gives
- * the same faults.
+ * Random faults at a given rate, to test an application with failing models, tools, files and stores. The same seed
+ * produces the same faults.
  *
  * **Details**
  *
@@ -160,7 +160,10 @@ export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSy
 /** Operations of an open file that can fail. */
 type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
 
-/** Files whose operations fail now and then: all of them, those of open files too, or those that are named. */
+/**
+ * Returns a file system whose operations fail at random: all operations, including those on open files, or only the
+ * named ones.
+ */
 export const wrapFiles = (
   inner: FileSystem.FileSystem,
   source: Source,

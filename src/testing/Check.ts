@@ -1,6 +1,6 @@
 /**
- * Compares values in a rule, without a test runner. What does not hold is thrown as {@link RuleBroken}, with both
- * values where a runner shows a difference.
+ * Compares values in a rule, without a test runner. A failed check throws {@link RuleBroken}, with both values for
+ * runners that show a difference.
  *
  * **Example** (A comparison by value)
  *
@@ -34,10 +34,7 @@ const renderValue = (value: unknown): string => {
 const makeRuleBroken = (message: string | undefined, what: string, actual: unknown, expected: unknown): RuleBroken =>
   new RuleBroken({ message: message === undefined ? what : `${message}: ${what}`, actual, expected })
 
-/**
- * Fails unless both values are equal by value: lists, records, maps, sets, dates and bytes are compared by what is in
- * them.
- */
+/** Fails unless both values are structurally equal, including lists, records, maps, sets, dates and bytes. */
 export const equals = (actual: unknown, expected: unknown, message?: string): void => {
   if (!Equal.equals(actual, expected))
     throw makeRuleBroken(message, `${renderValue(actual)} should be ${renderValue(expected)}`, actual, expected)

@@ -1,18 +1,18 @@
 /**
- * Suites of rules for what others write: an environment, a session store, a provider, a toolset, middleware, a consumer
- * of hooks. A rule is an Effect that fails where it is broken, so that any test runner registers it, and a program can
- * run all of them without one.
+ * Suites of rules for implementations by others: an environment, a session store, a provider, a toolset, middleware, a
+ * consumer of hooks. A rule is an Effect that fails if the implementation breaks it. Any test runner can register the
+ * rules, and a program can run them without a runner.
  *
  * **Details**
  *
  * A suite is a list of {@link Rule}s over the service of its subject. {@link register} makes one test of each for a
  * runner with `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
  *
- * With `sharing: "each"` every rule gets a subject of its own; with `"all"` they share one, which is made with the
- * first and given up by `after`.
+ * With `sharing: "each"` every rule has its own subject; with `"all"` they share one, which is created with the first
+ * rule and released by `after`.
  *
- * A rule whose subject hangs is broken when its time limit has passed, also where the subject cannot be interrupted:
- * what still runs then is left behind. Nothing ends a subject that blocks its thread.
+ * A rule fails when its time limit has passed, even if the subject cannot be interrupted and continues to run. A
+ * subject that blocks its thread cannot be ended.
  *
  * **Example** (The rules of a session store, without a test runner)
  *
@@ -85,16 +85,13 @@ export const makeTimedRule = <E, R>(
 
 /** An effect that was given a time to end in. */
 export interface Ending<A, E> {
-  /** Undefined where it did not end, and was left behind. */
+  /** `undefined` if it did not end and was abandoned. */
   readonly exit: Exit.Exit<A, E> | undefined
   /** It had not ended by itself, and was interrupted. */
   readonly isOverdue: boolean
 }
 
-/**
- * Runs an effect, interrupts it where it has not ended by then, and leaves it behind where it has not ended a further
- * time later.
- */
+/** Runs an effect, interrupts it if it exceeds its time, and abandons it if it has not ended after a further time. */
 export const interruptAfter = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   by: Duration.Input,

@@ -147,7 +147,7 @@ const fileRules: ReadonlyArray<Named> = [
     "tell of a change below a directory, or say that they cannot be watched",
     Effect.fnUntraced(function* ({ at, files }) {
       yield* files.makeDirectory(at("watched"))
-      // A watcher takes a while to stand: what it waits for happens until it is seen.
+      // A watcher takes a while to start, so the change is repeated until it is seen.
       const changing = Effect.repeat(
         Effect.andThen(files.writeFileString(at("watched/new"), "x"), files.remove(at("watched/new"))),
         Schedule.spaced("50 millis")

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The subject is an environment that stands and a directory in it ({@link Subject}). It needs `/bin/sh` and the usual
- * programs; a rule about terminals or snapshots holds where nothing can make one and the environment says so. Rules
+ * The subject is a running environment and a directory in it ({@link Subject}). It needs `/bin/sh` and the usual
+ * programs. A rule about terminals or snapshots passes if the environment reports that it does not support them. Rules
  * take seconds, and wait for real time.
  *
  * **Example** (The rules of an environment as tests)
@@ -278,7 +278,7 @@ const commands: ReadonlyArray<Named> = [
   ]
 ]
 
-/** Asks a port of this machine over HTTP; undefined where nothing answers. */
+/** Sends an HTTP request to a port of this machine; `undefined` without an answer. */
 const requestPort = (port: number): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(
     Effect.tryPromise((signal) => fetch(`http://127.0.0.1:${port}/`, { signal }).then((answer) => answer.text())),

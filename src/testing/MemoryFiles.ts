@@ -1,6 +1,6 @@
 /**
- * A file system in memory, for tests of what reads and writes files: directories, files, links, modes and times, with
- * the failures of the one of a machine.
+ * A file system in memory, for tests of code that reads and writes files: directories, files, links, modes and times,
+ * with the failures of a real file system.
  *
  * **Gotchas**
  *

@@ -1,5 +1,6 @@
 /**
- * Runs over a scripted model, as the rules of what stands around runs play them: what was shown, stored, asked and run.
+ * Runs over a scripted model for the rules of middleware and hooks, with their records of events, stored messages,
+ * requests and tool calls.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -86,7 +87,7 @@ export interface ToolEnd {
   readonly output: string
 }
 
-/** The end of a run and what became of it on the way. */
+/** The end of a run and its record. */
 export interface PlayedEnd {
   /** Exit of its result, or the tags of its failure. */
   readonly exit: string

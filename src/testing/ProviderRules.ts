@@ -35,7 +35,7 @@ import type { Service } from "../provider/Provider.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
 
-/** Providers of one protocol, by what their models do. */
+/** Providers of one protocol, named by the behavior of their models. */
 export interface TestedProvider {
   readonly answering: Service
   /** Its model calls the tool `lookup` with `{ "key": "a" }`. */
@@ -77,7 +77,7 @@ export const makeQuestion = (stream: boolean): ModelCall => ({
   stream
 })
 
-/** Sends a question, and gives the answer with what streamed by. */
+/** Sends a question, and returns the answer with its streamed parts. */
 const sendQuestion = Effect.fnUntraced(function* (provider: Service, stream: boolean) {
   const seen: Array<StreamPart> = []
   const onPart = (parts: ReadonlyArray<StreamPart>) => Effect.sync(() => (seen.push(...parts), parts))

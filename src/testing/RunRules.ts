@@ -1,13 +1,12 @@
 /**
- * Rules of what stands around runs: middleware, and consumers of hooks. Each plays runs that go well, fail, are cut off
- * and run side by side, over a scripted model.
+ * Rules for code around runs: middleware, and consumers of hooks. Each rule plays runs that complete, fail, are
+ * interrupted and run concurrently, over a scripted model.
  *
  * **Details**
  *
- * The subject makes a runtime of the parts that a rule gives it (model, tools, retries and, where a rule is about it, a
- * store that fails), with what is tested in it. {@link middleware} has the rules that hold for any
- * middleware, also one that changes or refuses; {@link hooks} those of a consumer, which changes nothing and gives no
- * warning.
+ * The subject creates a runtime from the parts of a rule (model, tools, retries and, for rules about it, a store that
+ * fails), with the tested code in it. {@link middleware} has the rules for any middleware, including one that changes
+ * or refuses; {@link hooks} has the rules for a consumer, which does not change or warn.
  *
  * **Example** (The rules of a middleware)
  *
@@ -50,7 +49,7 @@ import {
 
 export type { MakeRuntime, Parts } from "./PlayedRuns.ts"
 
-/** A runtime of these parts, with what is tested in it. */
+/** A runtime of these parts, with the tested code in it. */
 export interface TestedRuntime {
   readonly runtime: MakeRuntime
 }
@@ -90,9 +89,7 @@ const checkInterruption = (runtime: TestedRuntime["runtime"]) =>
     })
   )
 
-/**
- * A run that fails, and the next one of its session: what it left behind is a conversation that can be gone on with.
- */
+/** Plays a run that fails, and the next run of its session, which has to be able to continue the conversation. */
 const runAfterFailure = (runtime: TestedRuntime["runtime"]) =>
   Effect.gen(function* () {
     const runPrompt = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: "failed-once" }))

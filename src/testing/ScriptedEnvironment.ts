@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A command line is compared with the script in order; the first that fits answers. Text fits the same line, or the one
- * inside of `sh -c`; an expression fits where it matches. A command that nothing fits ends with 127, as one that is not
- * there. What was run is in {@link Commands}.
+ * A command line is compared with the script in order, and the first match answers. Text matches the same line, or the
+ * line inside of `sh -c`; a regular expression matches as usual. A command without a match ends with 127, like a
+ * missing program. {@link Commands} records the commands.
  *
  * **Example** (A command for the tool `terminal`)
  *
@@ -39,14 +39,14 @@ import { CommandEnvironment, onThisMachine, type Service } from "../environment/
 import * as PortForward from "../environment/PortForward.ts"
 import * as MemoryFiles from "./MemoryFiles.ts"
 
-/** A command and what it does. */
+/** A command and its behavior. */
 export interface ScriptedCommand {
   readonly line: string | RegExp
   readonly out?: string | undefined
   readonly err?: string | undefined
   /** 0 when absent. */
   readonly code?: number | undefined
-  /** True where it runs until it is stopped. */
+  /** True if it runs until it is stopped. */
   readonly hangs?: boolean | undefined
 }
 
@@ -127,7 +127,7 @@ export const makeSpawner = (
   )
 }
 
-/** An environment of a test, and what was run in it. */
+/** Creates an environment for a test, and records its commands. */
 export const layer = ({ commands = [], files: contents = {} }: Options = {}): Layer.Layer<
   CommandEnvironment | Commands
 > =>

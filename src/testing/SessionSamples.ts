@@ -1,5 +1,5 @@
 /**
- * Sessions and messages with nothing particular about them, for tests of a session store and of what reads one.
+ * Ordinary sessions and messages, for tests of a session store and of code that reads it.
  *
  * **Example** (A session with two messages)
  *

@@ -1,4 +1,4 @@
-/** Rules of the search in stored sessions: words, phrases, what a hit shows, and how hits are chosen. */
+/** Rules for the search in stored sessions: words, phrases, the contents and the selection of hits. */
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import { SessionId } from "../domain/Ids.ts"

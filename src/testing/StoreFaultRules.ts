@@ -1,11 +1,11 @@
 /**
- * Rules of a session store whose medium fails: a full disk, a connection that is gone. Failures are typed, nothing that
- * was written is lost, and a session goes on when the medium works again.
+ * Rules of a session store whose medium fails: a full disk, a connection that is gone. Failures are typed, written data
+ * is not lost, and a session continues when the medium works again.
  *
  * **Details**
  *
- * The subject is a store with two switches: `breaks` makes it impossible to write messages, `mends` makes it possible
- * again. Other writes and reads may fail meanwhile or not; where they fail, they fail with `SessionStoreError`.
+ * The subject is a store with two switches: `breaks` makes writes of messages fail, `mends` makes them succeed again.
+ * Other writes and reads may succeed or fail meanwhile, but only with `SessionStoreError`.
  *
  * **Example** (The rules of a store over a medium that fails)
  *

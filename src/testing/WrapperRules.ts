@@ -1,13 +1,13 @@
 /**
  * Rules of one wrapper of model calls or tool calls whose own work fails: the table of failures, row by row. A rule
- * makes the wrapper fail before `next`, after it or in its `onPart`, and looks at what becomes of the run.
+ * makes the wrapper fail before `next`, after it or in its `onPart`, and checks the result of the run.
  *
  * **Details**
  *
- * The subject makes a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by
- * {@link Faults}: `before` and `after` stand for what it does around `next`, `part` for what it does in `onPart`. They
- * do nothing, die, hang or are interrupted, as the rule wants it. A place that the wrapper has (`places`) and never
- * comes to breaks a rule.
+ * The subject creates a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by
+ * {@link Faults}: `before` and `after` replace its work around `next`, `part` replaces its work in `onPart`. They do
+ * nothing, die, hang or are interrupted, as the rule requires. A place of the wrapper (`places`) that is never reached
+ * breaks a rule.
  *
  * | the wrapper | open | closed |
  * | --- | --- | --- |
@@ -18,7 +18,7 @@
  * | fails in `onPart` | the text that is shown is the text that is kept; content that it took out stays out | `MiddlewareFailure`, and nothing stays shown |
  * | is interrupted with its run | the run ends, nothing is asked again | the same |
  *
- * For a wrapper of tool calls `MiddlewareFailure` is the error that the model is told; both name the wrapper.
+ * For a wrapper of tool calls `MiddlewareFailure` is the error that the model receives; both name the wrapper.
  *
  * **Gotchas**
  *
@@ -187,7 +187,7 @@ const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   Check.includes(result?.output, name, "the result of the call should name the wrapper")
 }
 
-/** The wrapper fails at a place, and the run comes to what it comes to without it. */
+/** The wrapper fails at a place, and the run has the same result as without it. */
 const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
   Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place)) return

@@ -33,7 +33,8 @@ interface Offer {
 type OfferedQuestion = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
 
 /**
- * An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same.
+ * Makes the offer of a permanent approval, with the rule to write and its file, or an allow-list entry if no rule can
+ * express it.
  */
 const makeStandingOffer = (
   reply: Reply,

@@ -1,9 +1,9 @@
 /**
- * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message,
- * images stand beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can
- * read it. What the file tools would not read (credentials) is not attached, and secrets in a text are masked as in a
- * result of theirs. A picture that is dragged into the terminal, or whose absolute path is pasted, is attached without
- * a sign. What its first bytes do not tell to be an image is none.
+ * Files that a message names with `@path`, or `@path:10-20` for a range of lines: their contents follow the message,
+ * and images are attached. A word that does not name a file stays text; a file that is too large is named in a note,
+ * and the agent can read it. Files that the file tools refuse to read (credentials) are not attached, and secrets in a
+ * text are masked as in tool results. A picture that is dragged into the terminal, or whose absolute path is pasted, is
+ * attached without the `@`. A file counts as an image only if its first bytes identify it as one.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -74,7 +74,7 @@ const findPictures = (text: string): ReadonlyArray<NamedFile> =>
     .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path))
     .map((path) => ({ path, from: undefined, to: undefined }))
 
-/** The path of an address; the address itself where it cannot be read. */
+/** Decodes the path of an address; returns the address itself if it cannot be decoded. */
 const decodeAddress = (address: string): string => {
   try {
     return decodeURIComponent(address)

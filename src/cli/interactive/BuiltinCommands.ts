@@ -1,8 +1,8 @@
 /**
  * The program's own commands of a session.
  *
- * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed.
- * `/retry` asks the same again, in the same session: what is stored is never taken back.
+ * `/clear` also starts a new session, because the screen is then empty; nothing is lost, and both sessions can be
+ * resumed. `/retry` sends the same prompt again in the same session: stored messages are never removed.
  *
  * Commands about what works beside the conversation, and about messages to an agent that is busy, do the same while it
  * works and at the prompt, as far as there is something to do. `/stop` ends the turn that is under way, with its
@@ -57,7 +57,7 @@ import { type Next, stay } from "./SlashCommands.ts"
 
 const leave: Next = { _tag: "Leave", code: 0 }
 
-/** Words of an argument with what they mean. */
+/** Makes the words of an argument with their meanings. */
 const makeWords =
   (meanings: Readonly<Record<string, string>>): DialogCommand["words"] =>
   () =>

@@ -1,13 +1,13 @@
 /**
- * The time in which the agent, or a command of the user's, works: what it is at is shown, Ctrl+C stops it, and what is
- * typed meanwhile waits for its turn.
+ * The prompt while the agent or a user command is working: the current activity is shown, Ctrl+C stops it, and typed
+ * input waits for its turn.
  *
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the
  * work to end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes
  * back into the prompt.
  *
  * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first
- * (`interruptWork`), or reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`,
+ * (`interrupt`), or reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`,
  * `/steer`, `/agents`, …) are never kept waiting.
  *
  * Source: `hermes-product.md` §1.8.
@@ -118,8 +118,8 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
   let burstAt = -Infinity
 
   /**
-   * The question that is answered by what is typed now. Who was typing when it came has not seen it yet: what they type
-   * on is no answer.
+   * The question that typed input answers now. A user who was typing when it appeared has not seen it yet, so that
+   * input is not an answer.
    */
   const findAskedQuestion = (now: number): Questions.Pending | undefined => {
     const { asked } = dialog
@@ -195,7 +195,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
       dialog,
       PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", ")))
     )
-    // Somebody else may have been quicker, or the turn is over.
+    // Another client may have answered first, or the turn is over.
     yield* Effect.catchTag(live.answer(pending.id, pending.answerOf(answers)), "AnswerRejected", ({ message }) =>
       Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim")))
     )
@@ -272,7 +272,7 @@ export const runWork = <A, E, R>(
   work: Work<A, E, R>
 ): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
   Effect.acquireUseRelease(
-    // Nobody waits for work that does not end when it is interrupted.
+    // Detached, so that work that does not end when interrupted is not awaited.
     Effect.forkDetach(work.run),
     (fiber) => watchWork(dialog, work, fiber),
     (fiber, exit) => (Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interruptWork(fiber))

@@ -1,6 +1,6 @@
 /**
- * Words that may take the place of what is being typed: commands behind `/`, words of their arguments, files behind
- * `@`. Files that `.gitignore` names are left out. A file that is named in a message is attached to it (`Attachments`).
+ * Completions of the typed text: commands after `/`, words of their arguments, files after `@`. Files ignored by
+ * `.gitignore` are left out. A file that is named in a message is attached to it (`Attachments`).
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -35,7 +35,7 @@ export interface Token {
   readonly name?: string
 }
 
-/** The word before the cursor that a list is shown for; undefined where there is none. */
+/** Returns the word before the cursor to complete, or `undefined` if there is no such word. */
 export const findToken = ({ cursor, text }: Pick<Editor.State, "cursor" | "text">): Token | undefined => {
   const before = text.slice(0, cursor)
   const command = /^\/([\w?-]*)$/.exec(text)
@@ -49,7 +49,7 @@ export const findToken = ({ cursor, text }: Pick<Editor.State, "cursor" | "text"
 /** Rows of a list at most. */
 const mostListed = 50
 
-/** Names that begin with the query come first, so that the list agrees with what Enter would run. */
+/** Names that begin with the query come first, so that the list matches the command that Enter would run. */
 const matchCommands = (
   commands: ReadonlyArray<DialogCommand>,
   { from, query }: Token
@@ -88,7 +88,7 @@ const matchArguments = (
     ({ detail, label, value }) => ({ label, detail, value: { from, text: value, isComplete: true } })
   )
 
-/** Lists that words are taken from; `words` are those of the command whose argument is typed. */
+/** Sources of completions; `words` are the argument words of the command being typed. */
 interface Sources {
   readonly commands: ReadonlyArray<DialogCommand>
   readonly files: ReadonlyArray<string>

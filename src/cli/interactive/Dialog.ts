@@ -1,6 +1,4 @@
-/**
- * State of the terminal's client of a live session: the values that it was given, the screen, and what is being typed.
- */
+/** State of the terminal client of a live session: its options, the screen, and the text being typed. */
 import type * as Effect from "effect/Effect"
 import type * as Path from "effect/Path"
 import type * as FileSystem from "effect/FileSystem"
@@ -94,13 +92,13 @@ export interface InteractiveOptions {
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets the user's editor change a text; none when absent. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
-  /** The mode to begin with; that of the approvals when absent. */
+  /** The initial mode. Default: the mode of the approvals. */
   readonly mode?: PermissionMode | undefined
   /** Runs commands of the program. */
   readonly program?: ProgramCall | undefined
-  /** The agent's home directory, for what commands write. */
+  /** The agent's home directory, for files written by commands. */
   readonly home?: string | undefined
-  /** Keeps a note of the user's in the memory; says where. */
+  /** Stores a note of the user in the memory and returns its location. */
   readonly remember?: ((text: string) => Effect.Effect<string, ConfigError | MemoryRefused>) | undefined
   /** The clipboard of this machine. */
   readonly clipboard?: Clipboard | undefined
@@ -119,7 +117,7 @@ export interface InteractiveOptions {
 /** A command of this session. */
 export type DialogCommand = Command<Dialog, SessionServices>
 
-/** A line that was sent: as it stands on the screen, with marks for long pastes, and what it means. */
+/** A line that was sent: as shown on the screen, with marks for long pastes, and as full text. */
 export interface TypedLine {
   readonly shown: string
   readonly text: string
@@ -151,11 +149,11 @@ export interface Dialog {
   /** Words that the argument of a command may be. */
   readonly argumentWords: (command: DialogCommand) => Effect.Effect<ReadonlyArray<ArgumentWord>>
   verbosity: Verbosity
-  /** Themes; undefined where nothing is painted. */
+  /** Themes; `undefined` if the terminal is not painted. */
   readonly themes: ThemeChoice | undefined
-  /** Mode of the keys of vi; undefined where keys are those of Emacs. */
+  /** State of the vi keys; `undefined` with Emacs keys. */
   vi: ViState | undefined
-  /** Commands of the user's with their output, which go along with the next message. */
+  /** Shell commands of the user with their output, which are sent with the next message. */
   shared: ReadonlyArray<string>
   /** The plan that is to be decided on. */
   plan: Extract<OpenQuestion, { readonly _tag: "Plan" }> | undefined
@@ -167,7 +165,7 @@ export interface Dialog {
   readonly waiting: Array<TypedLine>
   /** Lines of the messages that wait for their turn, by the ids of the messages. */
   readonly sent: Map<string, TypedLine>
-  /** Messages that stand on the screen already. */
+  /** Messages that are already on the screen. */
   readonly echoed: Set<string>
   /** Questions of the turn that wait, the oldest first. */
   questions: ReadonlyArray<TurnQuestion>

@@ -1,11 +1,11 @@
 /**
- * The text that a user types, of one line or several, and what each key does to it. Pure: a state and a key give a
- * state and what is to be done.
+ * The text that a user types, of one or more lines, and the effect of each key on it. Pure: a state and a key produce a
+ * new state and an action.
  *
- * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J,
- * and Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one
- * through what was typed before. The cursor never stands inside of a character as a user sees it. A long paste is
- * folded (`Pastes`), and is one character to go over and to delete.
+ * The keys follow readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter if the terminal reports it, Ctrl+J, and
+ * Enter after a backslash start a new line. Up and down move through the lines and, from the first and the last line,
+ * through the history. The cursor is never inside a grapheme. A long paste is folded (`Pastes`), and counts as one
+ * character for movement and deletion.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -80,7 +80,10 @@ const findNextCursor = ({ cursor, pastes, text }: State): number => {
   return cursor + (first?.text.length ?? 0)
 }
 
-/** The borders of words are those of characters too: a mark belongs to its letter, though no letter itself. */
+/**
+ * Word boundaries are also grapheme boundaries: a combining mark belongs to its letter, although it is not a letter
+ * itself.
+ */
 const snapBackward = (state: State, wanted: number): number => {
   let cursor = state.cursor
   while (cursor > wanted) cursor = findPreviousCursor({ ...state, cursor })
@@ -160,7 +163,7 @@ const moveDown = (state: State, history: ReadonlyArray<string>): State => {
   return state.back === 0 ? state : showHistory(state, state.back - 1, history)
 }
 
-/** Tells if a backslash stands before the cursor that no other backslash hides. */
+/** Returns whether an unescaped backslash precedes the cursor. */
 const isContinued = ({ cursor, text }: State): boolean => {
   const slashes = /\\*$/.exec(text.slice(0, cursor))?.[0].length ?? 0
   return cursor === text.length && slashes % 2 === 1
@@ -261,9 +264,7 @@ const applyNamedKey = (state: State, name: string, history: ReadonlyArray<string
 export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State =>
   applyNamedKey(state, name, history).state
 
-/**
- * Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal.
- */
+/** Converts pasted or typed input to text, with the editor's line ends and without control sequences. */
 const cleanInput = (text: string): string => SafeText.sanitise(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
 /** `history` is what was sent before, the newest last. */
@@ -321,7 +322,7 @@ const breakRows = (line: string, from: number, columns: number): ReadonlyArray<R
     at += grapheme.text.length
   }
   rows.push({ text, from: begin })
-  // The cursor behind a full row stands on the next one.
+  // The cursor after a full row is on the next row.
   return width >= columns ? [...rows, { text: "", from: at }] : rows
 }
 

@@ -1,13 +1,13 @@
 /**
- * Fuzzy search in a list: the characters of the query stand in a text in their order, in any case. Better is what
- * stands together, at the beginning of a word, and in the last part of a path. Pure.
+ * Fuzzy search in a list: a text matches if it contains the characters of the query in order, ignoring case. Matches
+ * that are contiguous, at the start of a word, or in the last part of a path rank higher. Pure.
  *
  * Source: `hermes-product.md` §1.8.
  */
 
 const isBoundary = (text: string, index: number): boolean => index === 0 || /[\s/._-]/.test(text.charAt(index - 1))
 
-/** Likeness of a text to a query, both in lower case; undefined where it does not fit. */
+/** Scores a text against a query, both in lower case; `undefined` if it does not match. */
 const scoreMatch = (query: string, text: string): number | undefined => {
   if (query === "") return 0
   const base = text.lastIndexOf("/") + 1
@@ -33,7 +33,7 @@ const scoreMatch = (query: string, text: string): number | undefined => {
   return (points / query.length) * 10 + (at >= base ? 5 : 0) - length
 }
 
-/** The texts that fit a query, the best first, in their order where they are equal; at most `count`. */
+/** Returns the items whose text matches a query, best first, with ties in their original order; at most `count`. */
 export const rank = <A>(
   query: string,
   items: ReadonlyArray<A>,

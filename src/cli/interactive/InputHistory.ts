@@ -5,7 +5,7 @@
  * the same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same
  * text twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
  *
- * A file that cannot be read or written is a warning, once; the session goes on without it.
+ * A file that cannot be read or written is reported in one warning; the session continues without it.
  *
  * Source: `hermes-product.md` §1.8.
  */

@@ -1,13 +1,13 @@
 /**
- * The interactive session of `hermes chat`: a prompt, what the agent does with it, and the next prompt.
+ * The interactive session of `hermes chat`: a prompt, the agent's work on it, and the next prompt.
  *
- * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output goes along with the
- *   next message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never
- *   any of them.
- * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds
- *   leaves, with 130; at the prompt it clears the line. Ctrl+D leaves with 0.
- * - What the runtime logs stands between the lines of the session, not across them.
- * - On leaving, however it comes, `on_session_finalize` is emitted and the command that resumes the session is shown.
+ * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output is sent with the next
+ *   message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never any
+ *   of them.
+ * - Ctrl+C stops the current work; the output so far and the session remain. A second Ctrl+C within two seconds exits
+ *   with 130; at the prompt it clears the line. Ctrl+D exits with 0.
+ * - Log lines of the runtime are written between the lines of the session, never inside them.
+ * - On every exit, `on_session_finalize` is emitted and the command that resumes the session is shown.
  *
  * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether
  * there is one is the caller's to know.
@@ -63,7 +63,7 @@ import { makeKeyboard } from "./TerminalDevice.ts"
 import * as Turn from "./Turn.ts"
 import * as ViKeys from "./ViKeys.ts"
 
-/** The line that a command stands for; undefined for one that says nothing. */
+/** Returns the line that a quick command expands to, or `undefined` if it does not define one. */
 const formatQuickLine = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
   if (type === "exec") return command === undefined ? undefined : `!${command}`
   return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
@@ -214,7 +214,7 @@ const describeUnknownCommand = (
     : `Unknown command /${typed}. Did you mean ${formatCommandNames(found.meant)}?`
 }
 
-/** Sends a message that stands on the screen already. */
+/** Sends a message that is already on the screen. */
 const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect.Effect<undefined> =>
   Effect.map(live.send(message), (sent) => {
     echoed.add(sent.message.id)
@@ -237,7 +237,7 @@ const storeNote = (
       )
   })
 
-/** Does what a line says; what the terminal does itself keeps turns waiting. */
+/** Performs a line. Turns wait while the terminal itself is working. */
 const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> =
   Effect.fnUntraced(function* (dialog, { shown, text: line }, depth) {
     const holdTurns = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))

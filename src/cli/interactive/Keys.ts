@@ -1,16 +1,16 @@
 /**
  * Decoder of terminal input into keys. Pure.
  *
- * Input comes in pieces of any cut: the beginning of a sequence waits for its end. What is pasted (bracketed paste) is
- * one key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux
- * console, the kitty protocol, `modifyOtherKeys`) have one name.
+ * Input arrives in arbitrary chunks: the beginning of a sequence waits for its end. A paste (bracketed paste) is a
+ * single key, so that its line ends do not send the line. Keys with several encodings (xterm, rxvt, the Linux console,
+ * the kitty protocol, `modifyOtherKeys`) have one name.
  *
- * A report of the terminal about itself (OSC) is no key; the decoder passes it to its owner.
+ * A report of the terminal about itself (OSC) is not a key; the decoder passes it to its owner.
  *
  * **Gotchas**
  *
- * A lone escape is told from the beginning of a sequence only by what follows: {@link Decoder.flush} gives it when
- * nothing did.
+ * Only the following input distinguishes a lone escape from the beginning of a sequence: {@link Decoder.flush} returns
+ * it if no input followed.
  */
 
 /** Typed input: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
@@ -65,14 +65,14 @@ const controls: Readonly<Record<string, string>> = {
 const formatControlName = (char: string): string =>
   controls[char] ?? `ctrl-${String.fromCharCode(char.charCodeAt(0) + 96)}`
 
-/** Shift counts where it makes a key of its own. */
+/** Shift is included only if it makes a different key. */
 const formatModifiedName = (name: string, modifier: number): string => {
   const bits = Math.max(0, modifier - 1)
   const shift = (bits & 1) !== 0 && name === "enter" ? "shift-" : ""
   return `${(bits & 4) === 0 ? "" : "ctrl-"}${(bits & 2) === 0 ? "" : "alt-"}${shift}${name}`
 }
 
-/** A key that is told by its character (the kitty protocol). */
+/** Names a key that is reported by its character (the kitty protocol). */
 const toKeyName = (code: number): string => {
   if (code === 13 || code === 57414) return "enter"
   const char = String.fromCodePoint(Math.min(code, 0x10ffff))
@@ -99,12 +99,12 @@ const sequenceBegun = /^(?:\[[\d;:<=>?]*|O)?$/u
 /** Rxvt writes a modifier as another final character. */
 const rxvt: Readonly<Record<string, number>> = { "^": 5, $: 2, "@": 6 }
 
-/** Takes what comes, and gives the keys that are whole. */
+/** Consumes input and returns the complete keys. */
 interface Decoder {
   readonly push: (input: string) => ReadonlyArray<Key>
-  /** True when a lone escape waits for what follows. */
+  /** True while a lone escape waits for further input. */
   readonly isEscape: () => boolean
-  /** Gives the escape that waits; nothing follows it. */
+  /** Returns the waiting escape if no input follows it. */
   readonly flush: () => ReadonlyArray<Key>
 }
 

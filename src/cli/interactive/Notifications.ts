@@ -62,19 +62,19 @@ export const makeSequence = (method: Method, text: string): string => {
 /** Sequence that sets the title of the window. */
 export const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
 
-/** The question's text in short; undefined for a plan, which the end of its turn tells of. */
+/** The question's text, shortened; `undefined` for a plan, which is reported by the end of its turn. */
 const formatQuestion = (question: OpenQuestion): string | undefined => {
   if (question._tag === "Plan") return undefined
   return question._tag === "Approval" ? `May this run? ${question.question.command}` : question.question.question
 }
 
-/** Notifies for as long as the scope lives; `write` is that of the terminal. */
+/** Sends notifications while the scope is open; `write` writes to the terminal. */
 export const make = Effect.fnUntraced(function* (
   { after, method, title }: NotifyOptions,
   write: (text: string) => void
 ): Effect.fn.Return<Notifications, never, Scope.Scope> {
   const patience = Duration.toMillis(after)
-  /** Questions that wait and were not told of. */
+  /** Open questions that were not reported yet. */
   const waiting = new Map<string, { readonly text: string; readonly since: number }>()
   let isWorking = false
   const notify = (text: string): void => {

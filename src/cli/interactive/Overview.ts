@@ -38,7 +38,7 @@ const toRouteRow = (route: RouteStatus, index: number): readonly [string, string
   SafeText.toLine(RouteText.formatRoute(route))
 ]
 
-/** Lines of `/status`; of routes where there is more than one, or more than one key. */
+/** Renders the lines of `/status`. Routes are included if there are several routes or keys. */
 export const renderStatus = (
   about: About,
   current: {
@@ -71,7 +71,7 @@ export const renderStatus = (
     ["Tool lines", `${verbosity}: /verbose changes it`]
   ])
 
-/** Lines shown when a session is left: how to come back to it, and what there is of it. */
+/** Renders the lines shown on leaving a session: the command that resumes it, and its statistics. */
 export const renderFarewell = (
   session: Session,
   prompts: number,
@@ -129,7 +129,10 @@ export const formatContext = ({ tokens, window }: ContextFill): string =>
 
 const cells = { rows: 5, columns: 20 }
 
-/** One sign for each hundredth of the window, in the order of the parts; what is there is seen. */
+/**
+ * Renders one sign for each hundredth of the window, in the order of the parts. Every part that is not empty is
+ * visible.
+ */
 const renderGrid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray<string> => {
   if (window === undefined) return []
   const count = cells.rows * cells.columns

@@ -14,7 +14,7 @@ export const mostCharacters = 1_048_576
 const formatMark = (pastes: ReadonlyArray<string>, index: number): string =>
   `[paste #${index + 1}, ${(pastes[index] ?? "").split("\n").length} lines]`
 
-/** The text that stands in the line for a paste, and the pastes with it. */
+/** Folds a long paste into a mark. Returns the text for the line, and the pastes including a folded one. */
 export const fold = (
   pastes: ReadonlyArray<string>,
   text: string
@@ -24,13 +24,13 @@ export const fold = (
   return { text: formatMark(all, all.length - 1), pastes: all }
 }
 
-/** The line with the pasted texts in the place of their marks. */
+/** Returns the line with its marks replaced by the pasted texts. */
 export const expand = (line: string, pastes: ReadonlyArray<string>): string => {
   const texts = new Map(pastes.map((text, index) => [formatMark(pastes, index), text]))
   return line.replaceAll(/\[paste #\d+, \d+ lines\]/g, (mark) => texts.get(mark) ?? mark)
 }
 
-/** Length of the mark that ends before an offset, or begins at it; 0 where there is none. */
+/** Returns the length of the mark that ends before an offset, or begins at it; 0 without such a mark. */
 export const measureMark = (
   line: string,
   offset: number,

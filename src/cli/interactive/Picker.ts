@@ -22,7 +22,7 @@ interface PickerOptions<A> {
   readonly choices: ReadonlyArray<PromptLine.Choice<A>>
   /** Answer that words mean which fit no choice; absent where only choices count. */
   readonly ofWords?: ((words: string) => A) | undefined
-  /** Row in place of the choices where none fits. */
+  /** Row shown instead of the choices if no choice matches. */
   readonly nothing?: string | undefined
 }
 
@@ -35,7 +35,7 @@ const rankChoices = <A>(
 ): ReadonlyArray<PromptLine.Choice<A>> =>
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
-/** Lets the user choose; undefined where nothing was chosen. */
+/** Lets the user choose; returns `undefined` if the choice was cancelled. */
 export const choose = Effect.fnUntraced(function* <A>(
   dialog: Dialog,
   {

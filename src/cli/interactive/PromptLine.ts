@@ -43,7 +43,7 @@ export type PromptResult =
 /** Mark before user text. */
 export const renderMark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
-/** The lines of what is being typed, with others under them. */
+/** Makes the view of the text being typed, with other lines below it. */
 export const makeView =
   (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View =>
   (size) => {
@@ -66,7 +66,7 @@ export const makeView =
 /** Leaves what was sent on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => screen.put({ _tag: "User", text })
 
-/** Puts the terminal in the background, and goes on when it is back. */
+/** Suspends the program and continues when it is in the foreground again. */
 export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">): Effect.Effect<void> =>
   Effect.andThen(
     Effect.sync(() => {
@@ -147,7 +147,7 @@ export const describeLargePaste = (paint: Paint, characters: number): string =>
     "yellow"
   )
 
-/** Lets the user's editor change what is typed; gives what is to be said about it. */
+/** Opens the prompt in the user's editor and returns a message to display, if any. */
 const editInEditor = (
   { editor, options, ...rest }: Dialog,
   set: (state: Editor.State) => void
@@ -188,9 +188,7 @@ export const showTranscript = (dialog: Dialog): Effect.Effect<void> =>
     ({ show }) => show(dialog)
   )
 
-/**
- * Gives each key that is typed to `pressKey`, until it answers; `ended` is the answer when nobody can type any more.
- */
+/** Passes each typed key to `press` until it returns a result; `ended` is the result when the input ends. */
 export const readKeys = <A, R>(
   { keyboard, screen }: Pick<Dialog, "keyboard" | "screen">,
   press: (key: Key) => Effect.Effect<A | undefined, never, R>,
@@ -207,7 +205,7 @@ export const readKeys = <A, R>(
         if (answer !== undefined) return answer
       }
       if (keyboard.pending()) continue
-      // A window that is being drawn larger tells of many sizes; the last one counts.
+      // A window that is being resized reports many sizes; the last one counts.
       if (resized) screen.redraw()
       resized = false
       yield* show
@@ -223,7 +221,7 @@ interface Popup {
   readonly isMoved: boolean
 }
 
-/** Follows what is typed with a list: where it was put away, it comes back with another word. */
+/** Updates the list for the typed text. A dismissed list reappears with another word. */
 const followPopup = (
   editor: Editor.State,
   before: Popup | undefined,
@@ -273,7 +271,7 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     return undefined
   })
 
-  /** Puts what is marked into the line; gives the line where it is complete with it. */
+  /** Inserts the selected completion into the line and returns the line if this completes it. */
   const acceptCompletion = ({ from, isComplete, text }: Completions.Completion): PromptResult | undefined => {
     const { editor } = dialog
     const rest = editor.text.slice(editor.cursor)
@@ -284,7 +282,7 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     return { _tag: "Line", text: line, shown: line }
   }
 
-  /** Gives a key to the list; undefined where it is one for the line. */
+  /** Passes a key to the list; returns `undefined` if the key is for the line. */
   const pressInPopup = (key: Key): { readonly line: PromptResult | undefined } | undefined => {
     if (popup === undefined || key._tag !== "Key") return undefined
     const choices = listChoices()

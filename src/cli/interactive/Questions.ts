@@ -1,10 +1,10 @@
 /**
  * Questions that a tool puts to the user while the agent works, one after the other.
  *
- * A question is a block of the session, whole, however long it is; its choices are below until it is answered.
- * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was
- * being typed when the question came is there again afterwards. A question whose run is stopped needs no answer any
- * more.
+ * A question is a block of the session, shown in full regardless of its length; its choices are shown below it until it
+ * is answered. An answer is the number of a choice, several numbers if several choices are allowed, or the user's own
+ * words. Text that was being typed when the question appeared is restored afterwards. A question whose run is stopped
+ * no longer needs an answer.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -76,7 +76,7 @@ export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
   dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
-  // Choices are live lines, which are not shown where nothing is drawn.
+  // Choices are live lines, which a linear terminal does not show.
   if (dialog.options.terminal.isLinear)
     for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint))
       Dialog.showNote(dialog, line)
@@ -100,7 +100,7 @@ export const readAnswer = ({ choices, multiple }: Question, line: string): Reado
   return isChoice ? [...new Set(chosen)] : [words]
 }
 
-/** Each line of a text behind a mark, broken where it must be. */
+/** Prefixes each line of a text with a mark and wraps it to the width. */
 const prefixLines = (
   mark: string,
   indent: number,

@@ -33,7 +33,7 @@ interface Exchange {
   readonly tools: ReadonlyArray<string>
 }
 
-/** A conversation as exchanges; what stands before the first user message belongs to none. */
+/** Splits a conversation into exchanges. Messages before the first user message are not part of any exchange. */
 export const toExchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Exchange> => {
   const found: Array<{ user: string; answer: string; tools: Array<string> }> = []
   for (const message of messages) {
@@ -44,7 +44,7 @@ export const toExchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyAr
     const current = found.at(-1)
     if (current === undefined || message.role !== "assistant") continue
     const said = Conversation.readText(message).trim()
-    // The last that was said is the answer; what was said on the way is not.
+    // The last text is the answer; intermediate text is not.
     if (said !== "") current.answer = said
     current.tools.push(...Conversation.listToolCalls(message).map(({ name }) => name))
   }

@@ -12,7 +12,7 @@ import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 
-/** Goes to the session that a reference means, and tells what was said in it. */
+/** Switches to the referenced session and shows its conversation. */
 export const resume = Effect.fnUntraced(function* (
   dialog: Dialog,
   reference: string
@@ -34,7 +34,7 @@ export const resume = Effect.fnUntraced(function* (
   )
 })
 
-/** The end of the last session: what there is of it, and that it is given up. */
+/** Ends the last session: shows its summary and closes it. */
 export const leave = Effect.fnUntraced(function* (dialog: Dialog) {
   const { live } = dialog
   // No message of the queue begins a turn any more.

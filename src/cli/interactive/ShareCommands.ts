@@ -1,8 +1,8 @@
 /**
  * `/copy` and `/fork`: an answer on the clipboard, and the conversation as a second session.
  *
- * The text is written to the terminal (OSC 52), which puts it on the clipboard also over ssh, and to the clipboard
- * program of this machine where there is one.
+ * The text is written to the terminal (OSC 52), which also sets the clipboard over ssh, and to the clipboard program of
+ * this machine, if available.
  *
  * Source: `hermes-product.md` §1.8.
  */

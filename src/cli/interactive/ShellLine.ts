@@ -1,9 +1,10 @@
 /**
- * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
+ * `!command`: the user's own command, run in the shell without the model. Its output and its result are shown.
  *
- * It gets no input. Its output goes along with the next message, so that "what does this mean?" has an answer; behind
- * `!!` it does not. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It
- * needs no approval, as the user typed it; what nothing can allow does not run here either.
+ * It does not receive input. Its output is sent with the next message, so that "what does this mean?" can be answered;
+ * with `!!` it is not. Secrets in its output are masked, as everywhere. Ctrl+C ends it and all processes that it
+ * started. It does not need an approval, because the user typed it; commands that are always blocked are also blocked
+ * here.
  *
  * Source: `hermes-product.md` §1.8.
  */

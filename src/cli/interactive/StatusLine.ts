@@ -1,6 +1,6 @@
 /**
  * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background
- * work, waiting questions. Where there is no room for all of it, what matters least is left out first.
+ * work, waiting questions. If the line is too long, the least important parts are left out first.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -14,13 +14,13 @@ import * as Width from "../render/Width.ts"
 /** The status of a dialog, and the part of the window at which a conversation is compacted. */
 export interface StatusLine {
   readonly status: LiveStatus
-  /** From 0 to 1; undefined where nothing is compacted before a model refuses. */
+  /** From 0 to 1; `undefined` if a conversation is compacted only after a model rejects it. */
   readonly compactAt: number | undefined
   /** The user's home directory, which is written as `~`. */
   readonly home: string | undefined
 }
 
-/** A part of the line; the one of the lowest rank is left out first. */
+/** A part of the line. The part with the lowest rank is left out first. */
 interface Segment {
   readonly text: string
   readonly rank: number
@@ -84,7 +84,7 @@ const makeSegments = (
   ]
 }
 
-/** The line as far as it fits, without a line where nothing does. */
+/** Renders the parts of the line that fit; returns an empty list if the line is absent or empty. */
 export const renderLines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
   if (line === undefined) return []
   let segments = makeSegments(line.status.facts(), line)

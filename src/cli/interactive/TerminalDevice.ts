@@ -2,8 +2,8 @@
  * The port to the terminal that a session talks through, and the keys that are typed there, one by one, whatever the
  * session is doing.
  *
- * Input is what the terminal sends, undecoded, in pieces of any cut; the queue ends when nobody can type any more. As
- * long as the session has the terminal, it gets every key: nothing is echoed, and no key is a signal.
+ * Input is the undecoded data from the terminal in arbitrary chunks; the queue ends when the input is closed. While the
+ * session owns the terminal, it receives every key: keys are not echoed and do not raise signals.
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -25,26 +25,26 @@ export interface Terminal {
   readonly size: () => Size
   readonly paint: Paint
   readonly events: Queue.Dequeue<TerminalEvent, Cause.Done>
-  /** Gives the terminal back and stops the program, until the shell lets it go on. */
+  /** Releases the terminal and stops the program until the shell continues it. */
   readonly suspend: Effect.Effect<void>
-  /** True where nothing may be drawn: text follows text, without escape sequences. */
+  /** True if drawing is not allowed: output is plain sequential text, without escape sequences. */
   readonly isLinear: boolean
-  /** Turns to the alternate screen, and back to what stood on the terminal before. */
+  /** Switches to the alternate screen and back. */
   readonly alternate: (isOn: boolean) => void
-  /** Gives the terminal to another program for the time of some work; nobody else can have it when absent. */
+  /** Lends the terminal to another program while some work runs; if absent, it cannot be lent. */
   readonly lend?: (<A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
 }
 
-/** Time after which an escape is a key of its own. */
+/** Time after which an escape is a separate key. */
 const escapeTime = Duration.millis(50)
 
 /** A key, or a change of the terminal. */
 type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
 
 export interface Keyboard {
-  /** The next event; fails when nobody can type any more. */
+  /** The next event; fails when the input is closed. */
   readonly next: Effect.Effect<Event, Cause.Done>
-  /** Tells if an event is pending, so that drawing can wait for it. */
+  /** Returns whether an event is pending, so that drawing can wait for it. */
   readonly pending: () => boolean
 }
 

@@ -20,17 +20,17 @@ export interface ThemeOptions {
   readonly settings: Theme.ThemeSettings
   /** Background that the environment tells. */
   readonly background: Theme.Background
-  /** Keeps a choice in the settings; says where. */
+  /** Saves a choice in the settings and returns the path. */
   readonly save: (name: string) => Effect.Effect<string, ConfigError>
 }
 
-/** The choice of a theme, and what is known of the terminal. */
+/** The choice of a theme, and the known state of the terminal. */
 export interface ThemeChoice {
   readonly names: ReadonlyArray<string>
   readonly name: () => string
-  /** Takes the theme of a name; false where there is none. */
+  /** Selects the theme with this name; returns `false` if it does not exist. */
   readonly choose: (name: string) => boolean
-  /** Takes what the terminal tells of itself; true where something looks another way now. */
+  /** Processes a report of the terminal; returns `true` if it changes the appearance. */
   readonly report: (text: string) => boolean
 }
 

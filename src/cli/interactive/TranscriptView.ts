@@ -1,10 +1,10 @@
 /**
- * The whole conversation as a picture of its own (the alternate screen): its blocks at the width of now, one after the
- * other, to go through, to fold and to open. Only the blocks in the window are laid out, so that it makes no difference
- * how long the conversation is.
+ * The whole conversation on the alternate screen: its blocks at the current width, one after the other, to browse, fold
+ * and expand. Only the blocks in the window are laid out, so that the cost does not depend on the length of the
+ * conversation.
  *
- * Ctrl+O opens it, also during a turn, with the last block that can be opened marked. What goes on meanwhile is shown
- * as it comes as long as the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; a turn is not stopped by them.
+ * Ctrl+O opens it, also during a turn, and selects the last block that can be expanded. New output is followed while
+ * the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; they do not stop a turn.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -26,7 +26,7 @@ export interface State {
   readonly line: number
 }
 
-/** Blocks and their lines; a line with no text stands between blocks that are set apart. */
+/** Blocks and their lines, with an empty line between separated blocks. */
 export interface Source {
   readonly count: number
   readonly lines: (index: number) => ReadonlyArray<string>
@@ -37,7 +37,7 @@ export interface Source {
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value))
 
-/** The line that stands so many lines further up; the first one where there are fewer. */
+/** Finds the line `count` lines further up, or the first line if there are fewer. */
 const findLineAbove = (
   { lines }: Source,
   { line, top }: Pick<State, "line" | "top">,
@@ -55,7 +55,7 @@ const findLineAbove = (
   return at
 }
 
-/** The line that stands so many lines further down, and how many there were. */
+/** Finds the line `count` lines further down, and the number of lines moved. */
 const findLineBelow = (
   { count, lines }: Source,
   { line, top }: Pick<State, "line" | "top">,
@@ -94,7 +94,7 @@ const findVisibleBlock = ({ count, lines }: Source, from: number, step: -1 | 1):
 }
 
 /**
- * The window moved as little as is needed to show the marked block, its beginning where it is higher than the window.
+ * Moves the window as little as needed to show the selected block, or its beginning if it is taller than the window.
  */
 const scrollToSelected = (source: Source, state: State, rows: number): State => {
   const { selected } = state
@@ -123,7 +123,7 @@ const selectInWindow = (source: Source, state: State, rows: number): State => {
   return { ...state, selected: clamp(state.selected, first, Math.max(first, last)) }
 }
 
-/** Takes a key. Undefined where it goes back to the prompt. */
+/** Applies a key. Returns `undefined` if the key goes back to the prompt. */
 export const pressKey = (source: Source, state: State, name: string, rows: number): State | undefined => {
   const selectBlock = (step: -1 | 1): State => {
     const next = findVisibleBlock(source, state.selected + step, step)
@@ -284,7 +284,7 @@ const renderPicture = (source: Source, state: State, { columns, rows }: Size, { 
   return `\u001b[H${[...body, ...filler, line].map((text) => `\u001b[2K${text}`).join("\n\r")}`
 }
 
-/** Interval at which it is drawn again while something goes on. */
+/** Interval at which the view is redrawn during activity. */
 const refreshMillis = 300
 
 /** Shows the conversation until the user goes back. */

@@ -1,5 +1,5 @@
 /**
- * One turn as the terminal shows it: what the agent does until it is done or stopped, with the keyboard watched.
+ * One turn as the terminal shows it: the agent's activity until it finishes or is stopped, while the keyboard is read.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -34,7 +34,7 @@ const describeRemedy = (exit: RunResult["exit"]): string => {
   }
 }
 
-/** Tells why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
+/** Describes why an answer is incomplete and how to continue, or returns `undefined` if it is complete. */
 export const describeEnding = (result: ExitText.EndedRun): string | undefined => {
   if (result.exit === "interrupted_by_user") return "Stopped. The work so far is kept; type how to continue."
   const cause = ExitText.describeCause(result)
@@ -96,7 +96,7 @@ const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
       screen.refresh()
     }),
     view: ({ columns }, now) => {
-      // Somebody who is asked is waited for, not the model.
+      // While a question is open, the turn waits for the user, not the model.
       const shown = dialog.asked === undefined ? state : { ...state, activity: undefined }
       const lines = BlockReducer.renderLive(shown, now, {
         columns,
@@ -138,7 +138,7 @@ const showEvents = Effect.fnUntraced(function* (dialog: Dialog.Dialog, turn: Tur
   }
 })
 
-/** The line that tells how a turn ended, where there is something to say. */
+/** Renders the line that describes the end of a turn, if there is something to report. */
 const renderLastLine = (
   { asidePaint }: Dialog.Dialog["screen"],
   { exit, turn: { isStopping } }: Ended
@@ -150,7 +150,7 @@ const renderLastLine = (
   return said === undefined ? undefined : asidePaint.text(said, "yellow")
 }
 
-/** Shows a turn that has begun. Gives the exit code with which the program is left, if it is. */
+/** Shows a turn that has started. Returns the exit code if the user leaves the program. */
 export const show = Effect.fnUntraced(function* (
   dialog: Dialog.Dialog,
   turn: Turn

@@ -24,7 +24,7 @@ import * as Editor from "./Editor.ts"
 import * as Width from "../render/Width.ts"
 import type { Key } from "./Keys.ts"
 
-/** Mode of the keys, and what it needs. */
+/** State of the vi keys. */
 export interface ViState {
   readonly mode: "insert" | "normal"
   /** Keys of a command that is not complete: a number, an operator, a key that wants a character. */
@@ -36,7 +36,7 @@ export interface ViState {
 /** The mode in which a line begins. */
 export const begin: ViState = { mode: "insert", keys: "", before: [] }
 
-/** Result of a key; `applied` is undefined where it is one for the editor without vi. */
+/** Result of a key; `applied` is `undefined` if the plain editor handles the key. */
 interface ViKeyResult {
   readonly vi: ViState
   readonly applied: Editor.KeyResult | undefined
@@ -115,7 +115,7 @@ const findCharacter = (key: string, char: string, state: Editor.State, times: nu
   return key === "t" ? Editor.press({ ...state, cursor: at }, "left").cursor : key === "T" ? at + char.length : at
 }
 
-/** The place that a motion leads to; undefined where it is none, or leads nowhere. */
+/** Returns the target of a motion, or `undefined` if the keys are not a motion or it does not have a target. */
 const findMotion = (keys: string, state: Editor.State, times: number): number | undefined => {
   const motion = motions.get(keys)
   if (motion !== undefined) return repeatStep(times, state.cursor, (cursor) => motion({ ...state, cursor }))
@@ -192,7 +192,7 @@ const findLowerEnd = (state: Editor.State, times: number): number =>
     cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 })
   )
 
-/** The range of an operator; undefined where its motion is none. */
+/** Returns the range of an operator, or `undefined` if its motion is invalid. */
 const findRange = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
   if (keys === operator)
     return [

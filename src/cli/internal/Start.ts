@@ -9,9 +9,9 @@
  * Variables that hold secrets are taken out of the environment before anything else; services get them from
  * `Environment`, code that reads `process.env` does not.
  *
- * The process stays alive until the command has ended. When nothing has held the event loop for 5 s, the command waits
- * for code that never settles: it is interrupted, and the exit code is not 0. A promise that nobody looks at and that
- * fails (a plugin's) is one warning; an error that nobody catches is one line and ends the program.
+ * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
+ * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (of a plugin) is
+ * reported as one warning; an uncaught error is reported in one line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */
@@ -33,16 +33,16 @@ import { Program, type Service as Runtime } from "../Program.ts"
 import * as LogLine from "../LogLine.ts"
 import * as Streams from "./Streams.ts"
 
-/** Time until processes are killed, which leaves the rest of the grace to what waits for their end. */
+/** Time until child processes are killed. The rest of the grace period is left for code that waits for their end. */
 const killAfterMillis = 1000
 const graceMillis = 1500
 /**
- * Times of a command that ends by itself behind a signal: those of a server's requests under way, and of the answers to
- * those given up.
+ * Times of a command that ends by itself after a signal: they cover a server's pending requests and the responses to
+ * the aborted ones.
  */
 const awaitedKillMillis = 13_000
 const awaitedGraceMillis = 15_000
-/** Time for what may still happen although nothing holds the event loop: timers and sockets that were told not to. */
+/** Time for unreferenced timers and sockets, which may still fire although they do not hold the event loop. */
 const idleMillis = 5000
 /** Time after the end of the wait in which an idle event loop is still the same idleness. */
 const sameIdleMillis = 50
@@ -51,7 +51,7 @@ const showCursor = "\u001b[?25h"
 /** 128 and the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** A setting under a name like that of a secret (`HERMES_REDACT_SECRETS=false`). */
+/** Recognizes the value of a switch, whose name may resemble a secret (`HERMES_REDACT_SECRETS=false`). */
 const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
 
 const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {

@@ -1,6 +1,6 @@
 /**
- * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped. A full
- * disk is: it is told in one line, and what is written after it is dropped.
+ * stdout and stderr of this process. A closed reader is not an error; its output is dropped. A full disk is an error:
+ * it is reported in one line, and later output is dropped.
  */
 import * as Effect from "effect/Effect"
 import type { Service } from "../ProgramOutput.ts"
@@ -43,11 +43,11 @@ const waitForDrain = (stream: NodeJS.WriteStream): Promise<void> =>
     else stream.write("", () => resolve())
   })
 
-/** Takes hold of the streams. What plugins and libraries write to them is masked. */
+/** Takes control of the streams. Secrets in the output of plugins and libraries are masked. */
 export const make = (secrets: Registry): Streams => {
   const standard = CurrentProcess.getStandardStreams()
   const { stderr, stdout } = standard
-  // Bound now: what the guard redirects later is not this program's own writing.
+  // Bound before the guard is installed, so that the program's own output is not redirected.
   const write = stdout.write.bind(stdout)
   const writeAside = stderr.write.bind(stderr)
   const theme = Theme.makeCurrentTheme()
@@ -69,7 +69,7 @@ export const make = (secrets: Registry): Streams => {
   stderr.on("error", makeFailureHandler("stderr"))
   let screen: ((text: string) => void) | undefined
   let isGuarded = false
-  /** Whoever guards first decides where stdout goes. */
+  /** The first guard decides where stdout goes. */
   const guardStreams = (stdoutTo: 1 | 2) =>
     Effect.asVoid(
       Effect.acquireRelease(
@@ -89,7 +89,7 @@ export const make = (secrets: Registry): Streams => {
     say,
     flushed: async () => {
       await Promise.all([waitForDrain(stdout), waitForDrain(stderr)])
-      // A file tells of a failed write a tick later.
+      // A file reports a failed write a tick later.
       await new Promise((resolve) => setImmediate(resolve))
       return broken.size === 0
     },

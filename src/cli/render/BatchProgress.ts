@@ -14,7 +14,7 @@ export const formatTime = (millis: number): string => {
   return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Dollars, with more digits where they are few. */
+/** Formats dollars, with more digits for small amounts. */
 export const formatDollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`
 
 const countDone = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished

@@ -1,7 +1,6 @@
 /**
- * The things that a conversation on the terminal consists of, as data: messages, reasoning, tool calls, changes of
- * files, lists of what is to be done, notices, questions, and lines of the program's own. No block knows a width, a
- * colour, or if it is folded.
+ * The parts of a conversation on the terminal, as data: messages, reasoning, tool calls, file changes, todo lists,
+ * notices, questions, and the program's own lines. Blocks do not depend on the width, the colours or folding.
  *
  * Blocks are values: one that changes is another object, so that what was made of it can be kept beside it.
  *
@@ -49,7 +48,7 @@ export interface DiffBlock {
   readonly changes: ReadonlyArray<FileChange.FileChanged>
 }
 
-/** An item of a list of what is to be done. */
+/** An item of a todo list. */
 export interface TodoItem {
   readonly content: string
   readonly status: "pending" | "in_progress" | "completed" | "cancelled"

@@ -110,7 +110,7 @@ const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): R
     if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
   }
   const room = { columns, paint, previewLength }
-  // The list of what is to be done follows as a block of its own.
+  // The todo list follows as a separate block.
   const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
   const reason =
     block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
@@ -270,7 +270,7 @@ export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look
       return renderQuestion(block, detail, look)
     case "Lines": {
       const own = splitLines(block.text)
-      // The end of a line that goes on is not known yet.
+      // The end of an unfinished line is not known yet.
       const open = block.text.endsWith("\n") ? -1 : own.length - 1
       return own.flatMap((line, index) => (index === open ? [line] : rewrapLine(line, look.columns, look.paint)))
     }
@@ -298,13 +298,13 @@ const classifyBlock = (block: Block.Block): Kind => {
 const endsBlank = (block: Block.Block): boolean =>
   block._tag === "User" || (block._tag === "Lines" && (block.text === "\n" || block.text.endsWith("\n\n")))
 
-/** Tells if a blank line stands between two blocks that are both seen: the program's own lines bring theirs. */
+/** Returns whether a blank line separates two visible blocks. The program's own lines include their blank lines. */
 export const isApart = (before: Block.Block | undefined, block: Block.Block): boolean => {
   if (before === undefined || classifyBlock(block) === "own" || endsBlank(before)) return false
   return classifyBlock(before) !== classifyBlock(block) || classifyBlock(block) === "text"
 }
 
-/** Tells if a blank line stands between a block and the live lines of a turn. */
+/** Returns whether a blank line separates a block from the live lines of a turn. */
 export const isLiveApart = (before: Block.Block | undefined): boolean =>
   before !== undefined && (classifyBlock(before) === "text" || classifyBlock(before) === "reasoning")
 

@@ -1,10 +1,10 @@
 /**
- * Makes blocks of the events of a run. Pure: a state and an event give a state and what became of it, so that no event
- * costs more in a long session than in a short one.
+ * Converts the events of a run to blocks. Pure: a state and an event produce a new state and its changes, so the cost
+ * of an event does not depend on the length of the session.
  *
- * A block is given when it is complete. What is under way stands in the state: the text or the reasoning that is being
- * written, the calls and the children that run, what the run is at; {@link renderLive} makes lines of it. A notice that
- * comes in the middle of a text waits for its end: a connection that is lost there is not the end of it.
+ * A block is emitted when it is complete. The state contains unfinished parts: the text or the reasoning being written,
+ * running calls and children, and the current activity; {@link renderLive} renders them as lines. A notice that arrives
+ * in the middle of a text waits for its end, because a lost connection does not end the text.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -20,7 +20,7 @@ import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as Width from "./Width.ts"
 
-/** Text of a step, and what was said before: an event adds to it at the same cost, however many steps there were. */
+/** Text of a step, linked to the earlier text, so that the cost of appending does not depend on the number of steps. */
 interface SaidText {
   readonly step: number
   readonly text: string
@@ -82,7 +82,7 @@ export const initial: State = {
 
 const toPutChange = (block: Block.Block): Change => ({ _tag: "Put", block })
 
-/** Ends what is being written; what waited for it follows. */
+/** Closes the open block and emits the blocks that waited for it. */
 const closeOpen = (state: State): Step => {
   const { open, waiting } = state
   if (open === undefined && waiting.length === 0) return { state, changes: [] }
@@ -90,7 +90,7 @@ const closeOpen = (state: State): Step => {
   return { state: { ...state, open: undefined, waiting: [] }, changes: [...written, ...waiting].map(toPutChange) }
 }
 
-/** Ends what is being written, and puts blocks below it. */
+/** Closes the open block and puts blocks below it. */
 const putBlocks = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step => {
   if (blocks.length === 0) return { state, changes: [] }
   const before = closeOpen(state)
@@ -264,7 +264,7 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
     case "RunFinished":
       return finishRun(state, event, options)
     default:
-      // A model that is silent, what a call cost, and another route change nothing here: the run tells of them by
+      // A silent model, the cost of a call and a route change do not affect the blocks: the run reports them by
       // notices.
       return { state, changes: [] }
   }
@@ -307,7 +307,7 @@ export const renderActivity = (
   return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
 }
 
-/** The lines of what is under way, no wider than the room. */
+/** Renders the lines of unfinished parts, no wider than the room. */
 export const renderLive = (state: State, now: number, room: LiveRoom): ReadonlyArray<string> => {
   const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
   const inside = { ...room, columns: room.columns - 1 }

@@ -2,8 +2,8 @@
  * Colours of code, by the small tokenizer of `@speed-highlight/core`. Loaded with the parser of Markdown, and never
  * before the first text.
  *
- * Text is never changed: without its styles, what comes out is what went in. A language that nobody knows, and code
- * that is too long to be looked at, stay as they are.
+ * Text is never changed: without its styles, the output equals the input. An unknown language, and code that exceeds
+ * the length limit, are not highlighted.
  *
  * Source: `hermes-product.md` §1.8.
  */

@@ -1,13 +1,13 @@
 /**
- * A run as a user sees it: the answer as it is written, one line for each tool call, what the run waits for. A
- * projection of its events; it changes nothing.
+ * A run as a user sees it: the answer as it is written, one line for each tool call, and the current wait. A read-only
+ * projection of its events.
  *
- * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for,
- * and a retry by one line. What the run is at just now is in {@link Printer.view}, for live lines.
+ * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only on request, and a
+ * retry as one line. The current activity of the run is available from {@link Printer.view}, for live lines.
  *
- * Text that is taken back is erased where it is still on the terminal and nothing stands below it; where it is not, a
- * line says that the answer was changed, and the new text follows. Into a pipe, which takes nothing back, the text of a
- * step goes when it is final.
+ * Retracted text is erased if it is still on the terminal with no text below it; otherwise a line reports that the
+ * answer was changed, and the new text follows. In a pipe, where text cannot be erased, the text of a step is written
+ * when it is final.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -81,12 +81,12 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   let reasoning: RunText.ReasoningText | undefined
   /** Answer text shown so far, as the model wrote it. */
   let said = ""
-  /** Text of the step that waits to be final, where it cannot be taken back. */
+  /** Text of the current step, held until it is final if written text cannot be erased. */
   let unsaid = ""
   let step = 0
-  /** Length of what was said when a step began. */
+  /** Length of the answer at the start of a step. */
   const starts = new Map<number, number>()
-  /** By step; undefined where something else was written since. */
+  /** By step; `undefined` if other output was written since. */
   const places = new Map<number, StepPlace | undefined>()
   /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
   let notes: ReadonlyArray<string> = []

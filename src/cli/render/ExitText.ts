@@ -7,7 +7,7 @@
 import * as Budget from "../../agent/Budget.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 
-/** The part of a result that tells how the run ended. */
+/** The part of a result that describes how the run ended. */
 export type EndedRun = Pick<RunResult, "exit" | "limit" | "steps">
 
 /** Describes why a run has no whole answer, without a full stop; undefined for a completed run. */

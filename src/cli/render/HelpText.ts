@@ -10,7 +10,7 @@ import * as Width from "./Width.ts"
 /** Columns of the widest line. */
 const columns = 80
 
-/** Columns of a row's first part from which on its description begins on a line of its own. */
+/** Columns of a row's first part above which its description starts on a separate line. */
 const widest = 36
 
 const indented = 6
@@ -58,10 +58,10 @@ const fitHelp = (help: string): string => {
   return lines.join("\n")
 }
 
-/** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
+/** Flags shared by every command are described by `hermes --help` and by the help of the command that uses them. */
 const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
   CliOutput.defaultFormatter({ colors, inheritedFlags: command === "chat" ? "full" : "summary", globalFlags: "none" })
 
-/** The help of a command of `hermes`, undefined for that of the program. */
+/** Renders the help of a command, or of the program if `command` is `undefined`. */
 export const render = (doc: HelpDoc, command: string | undefined, colors: boolean): string =>
   fitHelp(makeFormatter(colors, command).formatHelpDoc(doc))

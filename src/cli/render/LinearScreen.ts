@@ -2,9 +2,10 @@
  * A screen for screen readers and for terminals that only write (`--plain`, `TERM=dumb`): text follows text, nothing is
  * drawn again, and there is no escape sequence at all.
  *
- * Of live lines only the one with the cursor is shown, which is what is typed: added characters are written behind it,
- * removed ones by backspaces, and another text on a new line. What a run is at is not shown; lines about tools come
- * when they end. Lines are as long as they are: the terminal, or the reader, breaks them.
+ * The only live line shown is the one with the cursor, which contains the typed text: added characters are appended,
+ * removed characters are erased with backspaces, and a different text starts a new line. The activity of a run is not
+ * shown; lines about tools are written when they end. Lines are not wrapped; the terminal or the screen reader wraps
+ * them.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -15,13 +16,13 @@ import * as Width from "./Width.ts"
 /** Columns that no text takes, so that no line is broken here. */
 const wide = 10_000
 
-/** Makes the screen; its size is that of the lines, not of the terminal. */
+/** Makes the screen. Its fixed, large size does not depend on the terminal. */
 export const make = (write: (text: string) => void): Screen.Screen => {
   const size = { columns: wide, rows: wide }
   let isOpen = false
-  /** Text of the line that is typed, where it is the last on the terminal. */
+  /** Text of the line being typed, if it is the last line on the terminal. */
   let typed: string | undefined
-  /** The same after the line was sent, as long as nothing follows it. */
+  /** The same after the line was sent, until other output follows it. */
   let sent: string | undefined
   let view = Screen.renderNothing
 
@@ -35,7 +36,7 @@ export const make = (write: (text: string) => void): Screen.Screen => {
   const printText = (text: string): void => {
     if (text === "") return
     leaveLine()
-    // The line that was typed stands there already.
+    // The typed line is already on the terminal.
     const rest = sent !== undefined && text.startsWith(`${sent}\n`) ? text.slice(sent.length + 1) : text
     sent = undefined
     if (rest === "") return

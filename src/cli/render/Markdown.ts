@@ -3,10 +3,10 @@
  * open.
  *
  * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and
- *   takes the marks away, for text that is copied or read aloud; `makeRawRenderer` is the text itself. All are made
+ *   takes the marks away, for text that is copied or read aloud; `raw` is the text itself. All are made
  *   harmless first, see `SafeText`.
  * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next
- *   one begins, code when its fence is closed. `makeRawRenderer` text is final at once.
+ *   one begins, code when its fence is closed. `raw` text is final at once.
  * - The output does not depend on the pieces in which the text comes in, and ends with a line end. Blank lines at the
  *   beginning and the end are left out.
  *

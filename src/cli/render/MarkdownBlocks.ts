@@ -1,10 +1,10 @@
 /**
  * Blocks of Markdown, read by the lexer of `marked` and laid out for a terminal.
  *
- * The rules are those of GitHub's Markdown, made stricter where they take characters out of text that is no Markdown:
- * HTML, link references and underlined headings are text, and the inside of a line follows `MarkdownInline`. A
- * paragraph keeps the line ends that its author gave it. Lines are broken between words; code is never broken, and
- * loses nothing but the indentation of its block, so that it can be copied.
+ * The rules follow GitHub's Markdown, but are stricter to preserve the characters of text that is not Markdown: HTML,
+ * link references and underlined headings are text, and inline content follows `MarkdownInline`. A paragraph preserves
+ * the line ends of its author. Lines are wrapped between words; code is never wrapped, and only the indentation of its
+ * block is removed, so that it can be copied.
  *
  * Lists and quotes are nested at most {@link deepest} levels; marks below that are text.
  */
@@ -73,14 +73,14 @@ class Prefix {
     this.columns = columns
   }
 
-  /** Returns the beginning of the next line: bullets stand before one line only. */
+  /** Returns the beginning of the next line. A bullet precedes one line only. */
   take(): string {
     const next = this.#next
     this.#next = this.rest
     return next
   }
 
-  /** Returns the prefix of what stands inside. */
+  /** Returns the prefix of the nested content. */
   within(first: string, rest: string, columns: number): Prefix {
     return new Prefix(this.take() + first, this.rest + rest, this.columns + columns)
   }

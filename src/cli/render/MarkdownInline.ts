@@ -1,13 +1,13 @@
 /**
  * Markdown inside of a line as styled text: emphasis, code, links.
  *
- * The rules of emphasis are those of CommonMark, made stricter where they take characters out of what is no Markdown:
- * between ASCII letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs
- * white space on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`).
- * They are looser next to characters of scripts that write without spaces. A backslash hides only from `*`, `_`, ``
- * ` ``, `~` and `#`, so that paths, patterns and formulas keep theirs. What begins something and is not ended within
- * {@link reach} characters is text. Emphasis ends with its line; link texts hold no brackets; references, footnotes and
- * HTML are text.
+ * The rules of emphasis follow CommonMark, but are stricter to preserve text that is not Markdown: between ASCII
+ * letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs white space on
+ * its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). They are looser
+ * next to characters of scripts that write without spaces. A backslash escapes only `*`, `_`, `` ` ``, `~` and `#`, so
+ * that paths, patterns and formulas keep their backslashes. An opening mark without a closing mark within {@link reach}
+ * characters is text. Emphasis ends with its line; link texts cannot contain brackets; references, footnotes and HTML
+ * are text.
  */
 import { type Attribute, isSafeLink, type Paint, plainStyle, type Span, type Style } from "./Paint.ts"
 
@@ -110,7 +110,7 @@ const special = /[\\`*_~[!<]/g
 const withAttributes = (style: Style, added: ReadonlyArray<Attribute>): Style =>
   added.length === 0 ? style : { ...style, attributes: [...new Set([...added, ...style.attributes])] }
 
-/** Returns the text that items stand for; neighbours without marks share one style. */
+/** Returns the text of items; adjacent items without marks share one style. */
 const toSpans = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   let open: ReadonlyArray<Attribute> = []

@@ -30,7 +30,7 @@ export const makeStyledTheme = (paint: Paint.Paint): MarkdownTheme => ({
   heading: (level) => (level <= 2 ? ["bold", "magenta"] : ["bold"])
 })
 
-/** Blocks without styles, in plain characters; code stands as it is. */
+/** Blocks without styles, in plain characters; code is unchanged. */
 export const stripped: MarkdownTheme = {
   paint: Paint.plain,
   quote: "> ",

@@ -9,7 +9,7 @@ import * as Theme from "./Theme.ts"
 
 const shapes = { bold: "1", italic: "3", underline: "4", strike: "9" } as const
 
-/** Colours by name, as the roles that they stand for. */
+/** Maps colour names to roles. */
 const colours = {
   dim: "muted",
   red: "error",
@@ -135,8 +135,8 @@ const knowsLinks = (env: Environment): boolean =>
     : env["FORCE_HYPERLINK"] !== "0"
 
 /**
- * Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the
- * terminal has none.
+ * Detects the capabilities of a stream. Only a terminal has capabilities; colours are off if `NO_COLOR` is set or the
+ * terminal does not support them.
  */
 export const detectCapabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
   const escapes = terminal && env["TERM"] !== "dumb"

@@ -19,7 +19,7 @@ export const describeWait = ({ attempt, maxAttempts, millis, reason }: ToolFeed.
 export const describeSilence = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
   `┊ no output from the model, ${formatSeconds(waitedMillis)} into its answer; still waiting`
 
-/** One piece of reasoning. Each call gives what can be written now. */
+/** One piece of reasoning. Each call returns the text that can be written now. */
 export interface ReasoningText {
   readonly push: (piece: string) => string
   readonly end: () => string

@@ -4,8 +4,8 @@
  *
  * - Control characters become their visible pictures (`␛` for escape), so that no escape sequence reaches the terminal,
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
- * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody
- *   sees them, and they make a command look like another one.
+ * - Characters that reorder the following text (bidirectional overrides, embeddings and isolates) are removed: they are
+ *   invisible, and make a command look like another one.
  * - {@link toPlainText}, which every line of a command passes, removes whole control sequences instead (colours, cursor
  *   moves, titles, the clipboard), so that text with colours stays readable in a pipe.
  * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
@@ -55,14 +55,14 @@ export const toJson = (value: unknown, indent?: number): string =>
 /** The same as one line: runs of white space, line ends too, are a space. */
 export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()
 
-/** Makes a text harmless that comes in pieces. */
+/** Sanitizes a text that arrives in chunks. */
 interface Stream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
   readonly end: () => string
 }
 
-/** A {@link Stream}: what it gives does not depend on where the text was cut. */
+/** Makes a {@link Stream}. Its output does not depend on the chunk boundaries. */
 export const makeStream = (): Stream => {
   let held = ""
   return {

@@ -2,15 +2,17 @@
  * Output on the terminal: text that was said, which scrolls away and stays, and below it a few lines that are alive (a
  * spinner, the prompt), which are drawn again whenever something changes.
  *
- * An answer and what is said about it may go to different streams (stdout and stderr), which may or may not be the same
- * terminal. Live lines are drawn only on a terminal; everything else works the same without one. An answer may stand in
- * the middle of a line when live lines are drawn: they begin on the next line, and the answer goes on where it was.
+ * An answer and the messages about it may go to different streams (stdout and stderr), which may or may not be the same
+ * terminal. Live lines are drawn only on a terminal; everything else works the same without a terminal. An answer may
+ * end in the middle of a line when live lines are drawn: they start on the next line, and the answer continues at its
+ * position.
  *
  * Everything happens at once: each call is one write, so that nothing that runs at the same time can come between.
  *
  * **Gotchas**
  *
- * Text that is written must be harmless (`SafeText`) and may hold no escape sequence but those of `Paint`.
+ * Text must be sanitized (`SafeText`) before it is written. The only escape sequences allowed are the ones added by
+ * `Paint`.
  */
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
@@ -36,7 +38,9 @@ export interface Streams {
   readonly size: () => Size
 }
 
-/** The live lines, none of them wider than the terminal, and where the cursor stands in them, if it is to be seen. */
+/**
+ * The live lines, which must fit the width of the terminal, and the position of the cursor in them, if it is visible.
+ */
 export interface Lines {
   readonly lines: ReadonlyArray<string>
   readonly cursor?: { readonly row: number; readonly column: number } | undefined
@@ -80,18 +84,18 @@ export interface Screen {
   /** True if the answer and messages about it are seen in one place. */
   readonly joined: boolean
   readonly size: () => Size
-  /** Columns that lines of an answer may take: without limit where it goes to no terminal. */
+  /** Maximum columns of answer lines; `undefined` if the answer does not go to a terminal. */
   readonly answerColumns: () => number | undefined
   readonly asideColumns: () => number | undefined
   /** Adds to the answer. */
   readonly print: (text: string) => void
   /** Adds text about the answer. */
   readonly say: (text: string) => void
-  /** Returns the place at which the text ends; undefined where the answer goes to no terminal. */
+  /** Returns the position at which the text ends; `undefined` if the answer does not go to a terminal. */
   readonly mark: () => Mark | undefined
   /**
-   * Takes everything away that was written since a mark. Returns false, and does nothing, where a part of it has
-   * scrolled away or the terminal has another size than it had.
+   * Erases everything written since a mark. Returns `false` without erasing if a part of it has scrolled away or the
+   * size of the terminal has changed.
    */
   readonly takeBack: (mark: Mark) => boolean
   /** Ends a line that was begun. */
@@ -104,14 +108,14 @@ export interface Screen {
   readonly refresh: () => void
   /** Draws the live lines after the terminal's size changed. */
   readonly redraw: () => void
-  /** Empties the terminal; what has scrolled away stays. */
+  /** Clears the terminal but not its scrollback. */
   readonly clear: () => void
   /**
-   * Writes text in place of so many rows that were written last, those that scrolled away excepted: the terminal's size
-   * changed, or what stands there is shown otherwise from now on.
+   * Replaces the last `rows` rows by text, except for rows that have scrolled away. Used when the terminal's size or
+   * the rendering of the text has changed.
    */
   readonly rewrite: (rows: number, text: string) => void
-  /** The same for text that is broken as before: what has scrolled away of it is not written again. */
+  /** The same for text with unchanged wrapping: rows that have scrolled away are not written again. */
   readonly repaint: (rows: number, text: string) => void
   /**
    * Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written
@@ -143,7 +147,7 @@ const measureLineAdvance = (from: number, line: string, columns: number): Cursor
   return { rows, column }
 }
 
-/** Moves the cursor over a text; its rows are counted only where somebody wants to go back. */
+/** Moves the cursor over a text. Its rows are counted only if marks are in use. */
 const measureAdvance = (from: number, text: string, columns: number, counting: boolean): CursorAdvance => {
   if (!counting) {
     const line = text.slice(text.lastIndexOf("\n") + 1)
@@ -172,8 +176,8 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   let row = 0
   let counting = false
   /**
-   * The lowest row that was written since then, live lines included: what is higher than the terminal above it has
-   * scrolled away.
+   * The lowest row written since then, including live lines. Rows that are more than the terminal's height above it
+   * have scrolled away.
    */
   let lowest = 0
   /**
@@ -265,7 +269,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     lowest = row
   }
 
-  /** After a change of the terminal's size nothing is where it was. */
+  /** Redraws after a change of the terminal's size, which invalidates all positions. */
   const redraw = (): void => {
     forgetMarks()
     if (drawn !== undefined && !lent) terminal?.write(eraseLive() + drawLines(layOut()))

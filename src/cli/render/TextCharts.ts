@@ -21,13 +21,13 @@ export interface Bar {
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const heights = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-/** A bar of a share, 0 to 1, of some columns. What is more than nothing is seen. */
+/** Draws a bar for a share, 0 to 1, of some columns. Any share above 0 is visible. */
 const drawBar = (share: number, columns: number): string => {
   const parts = share <= 0 ? 0 : Math.max(1, Math.round(share * columns * 8))
   return "█".repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? "")
 }
 
-/** Columns of a bar; where there is no room for as many the bars are left out. */
+/** Minimum columns of a bar; bars are omitted if there is less room. */
 const smallest = 4
 const largest = 40
 

@@ -1,15 +1,15 @@
 /**
  * Themes: the look of each role that a piece of text can have. Views name roles (`paint.text(line, "muted")`); a theme
- * says which escape codes they stand for. Pure data, so that it can be changed while something is shown.
+ * maps them to escape codes. Pure data, so that the theme can change while output is shown.
  *
  * **Details**
  *
- * The dark theme takes the sixteen colours of the terminal, which its user chose. The light one takes fixed colours for
- * those that a light background swallows, and the one of high contrast dims nothing. `auto` chooses by the terminal's
- * background: its answer to a query (OSC 11), else `COLORFGBG`, else dark.
+ * The dark theme uses the sixteen colours of the terminal, as chosen by the user. The light theme uses fixed colours
+ * instead of those that are illegible on a light background, and the high-contrast theme does not dim text. `auto`
+ * chooses by the terminal's background: its answer to a query (OSC 11), else `COLORFGBG`, else dark.
  *
  * A colour is one of the sixteen names (`red`, `bright-red`), a number of the 256, or `#rrggbb`; `bold`, `italic`,
- * `underline` and `dim` may stand before it: `bold #ff8800`.
+ * `underline` and `dim` may precede it: `bold #ff8800`.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -87,7 +87,10 @@ export const light: Theme = {
   }
 }
 
-/** Nothing dim; what matters is bold or underlined too. Its colours stand out on black and on white. */
+/**
+ * Makes a theme without dim text, in which important text is also bold or underlined. Its colours are legible on black
+ * and on white.
+ */
 export const makeHighContrast = (background: Background): Theme => {
   const formatColour = (name: number): string => (background === "dark" ? `1;${90 + name}` : `1;${30 + name}`)
   return {
@@ -135,7 +138,7 @@ const parseColour = (word: string): string | undefined => {
     : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
 }
 
-/** Reads a look of the settings as the parameters of an escape sequence; undefined where it is none. */
+/** Reads a configured look as the parameters of an escape sequence, or returns `undefined` if it is invalid. */
 export const parseCodes = (look: string): string | undefined => {
   const words = look.trim().toLowerCase().split(/\s+/)
   if (words.length === 1 && words[0] === "default") return ""
@@ -169,7 +172,7 @@ const makeCustomTheme = (name: string, given: CustomTheme, background: Backgroun
   return { name, codes: { ...codes, ...Object.fromEntries(own) } }
 }
 
-/** Finds the theme of a name; the failure is a name that nothing has. */
+/** Finds the theme with this name. The failure is the unknown name. */
 export const find = (
   name: string,
   { themes }: Pick<ThemeSettings, "themes">,
@@ -183,10 +186,13 @@ export const find = (
     : Result.fail(name)
 }
 
-/** Query for the background of a terminal. Nobody waits for the answer: some terminals give none. */
+/** Query for the background of a terminal. The answer is not awaited, because some terminals do not send it. */
 export const query = "\u001b]11;?\u0007"
 
-/** Background in the answer of a terminal (`11;rgb:ffff/ffff/ffff`); undefined where it says nothing about it. */
+/**
+ * Parses the background from a terminal's answer (`11;rgb:ffff/ffff/ffff`), or returns `undefined` if it is another
+ * report.
+ */
 export const parseBackground = (report: string): Background | undefined => {
   const parts = /^11;rgba?:([0-9a-f]{1,4})\/([0-9a-f]{1,4})\/([0-9a-f]{1,4})/i.exec(report)?.slice(1)
   if (parts === undefined) return undefined
@@ -194,13 +200,13 @@ export const parseBackground = (report: string): Background | undefined => {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 ? "light" : "dark"
 }
 
-/** Background that `COLORFGBG` tells (`15;0`); dark where it tells nothing. */
+/** Reads the background from `COLORFGBG` (`15;0`). Default: dark. */
 export const readBackground = (variables: Readonly<Record<string, string | undefined>>): Background => {
   const number = Number(variables["COLORFGBG"]?.split(";").at(-1) || Number.NaN)
   return number === 7 || (number > 8 && number <= 15) ? "light" : "dark"
 }
 
-/** Takes the theme of the settings; a warning where it names one that there is not. */
+/** Applies the configured theme. Returns a warning if it does not exist. */
 export const use = (
   settings: ThemeSettings,
   background: Background,
@@ -213,5 +219,5 @@ export const use = (
   return `display.theme: there is no theme "${settings.theme}"${near === undefined ? `: it is ${builtin.join(", ")} or a name of display.themes` : `: did you mean "${near}"?`}`
 }
 
-/** The theme that a program begins with, before anything is known. */
+/** Makes the initial theme of a program, before the settings are known. */
 export const makeCurrentTheme = (): CurrentTheme => ({ value: dark })

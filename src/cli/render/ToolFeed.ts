@@ -6,8 +6,8 @@
  *   arguments and the beginning of the result.
  * - Calls that run at the same time have a live line each; each gets its line in the feed when it ends.
  * - A call that was refused before it ran, or was cut, has a line like any other.
- * - Lines of children stand one step further in than those of the agent's own tools. `new` shows only children that did
- *   not complete.
+ * - Lines of children are indented one step more than lines of the agent's own tools. `new` shows only children that
+ *   did not complete.
  *
  * Source: `hermes-product.md` §1.8 and §3.5.
  */
@@ -36,7 +36,7 @@ const resultLines = 12
 /** Live lines at most; more calls than that are counted. */
 const liveLines = 6
 
-/** Columns of a line where there is no terminal that limits them. */
+/** Columns of a line without a terminal. */
 const wide = 160
 
 /** Characters of streamed arguments that are kept for a preview. */
@@ -67,9 +67,9 @@ export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly
 export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
 interface ToolFeed {
-  /** Takes an event, and answers with the lines that the feed gets. */
+  /** Processes an event and returns the lines to add to the feed. */
   readonly take: (event: ToolEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
-  /** The lines of what is under way, at most so many columns wide. */
+  /** Returns the lines of running calls, at most `columns` wide. */
   readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
 }
 
@@ -115,7 +115,7 @@ export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls 
   }
 }
 
-/** Returns the arguments of a call: what the model wrote, where it never ran. */
+/** Returns the arguments of a call, as written by the model if the call never ran. */
 export const readParams = (call: Call | undefined): unknown =>
   call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
 
@@ -131,7 +131,7 @@ interface Room {
   readonly previewLength: number
 }
 
-/** The arguments in what room the rest of the line leaves, behind a space. */
+/** Cuts the arguments to the remaining room of the line, after a space. */
 const fitPreview = (preview: string, room: number, previewLength: number): string => {
   const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
   return text === "" ? "" : ` ${text}`

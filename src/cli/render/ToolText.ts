@@ -1,5 +1,6 @@
 /**
- * A tool call in words: what it was called with, and what came of it. Pure, harmless, without secrets.
+ * Describes a tool call as text: its arguments and its result. Pure; the text is sanitized and does not contain
+ * secrets.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -75,7 +76,7 @@ export const describeOutcome = (status: ToolStatus, output: string): string => {
   return said === "" ? status : said
 }
 
-/** Returns the readable part of a result: its longest text of several lines where it is a record, else all of it. */
+/** Returns the readable part of a result: the longest multi-line text of a record, otherwise the whole result. */
 const selectReadable = (output: string): string => {
   const texts = Object.values(parseOutput(output) ?? {}).filter(
     (value) => typeof value === "string" && value.includes("\n")

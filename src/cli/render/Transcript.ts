@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * - A block is laid out and written once, when it is complete. Of a text that is being written, what is final is
- *   written, and the rest is drawn above the live lines; the cost of an event does not depend on the number of blocks.
+ * - A block is laid out and written once, when it is complete. While a text is being written, its final part is written
+ *   and the rest is drawn above the live lines; the cost of an event does not depend on the number of blocks.
  * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out
- *   again and written in their place, at most two screens of lines. What has scrolled away keeps its old lines; nothing
- *   is taken out of the terminal's history, and lines that were on the border may be in it twice. All of it at the new
- *   width shows the view of the whole conversation (`TranscriptView`).
+ *   again and replaced, at most two screens of lines. Lines that have scrolled away stay unchanged in the terminal's
+ *   history, which may contain lines at the border twice. The view of the whole conversation (`TranscriptView`) shows
+ *   all blocks at the new width.
  * - While that view has the terminal, blocks are only kept; they are written when it is given back.
  * - At most {@link mostBlocks} blocks and {@link mostCharacters} characters are kept, the latest.
  *
@@ -52,15 +52,14 @@ export interface Transcript extends Pick<
   /** Shows a text or reasoning that is being written; the same text and more in each call. */
   readonly write: (open: Block.TextBlock | Block.ReasoningBlock) => void
   /**
-   * Takes back the text of a step and those after it, as far as it is of this turn; where it has scrolled away, a line
-   * says so.
+   * Retracts the text of a step and of later steps of this turn. If it has scrolled away, a line reports the change.
    */
   readonly takeBack: (step: number, isChanged: boolean) => void
-  /** Begins a turn: text of earlier ones is not taken back. */
+  /** Begins a turn. Text of earlier turns is not retracted. */
   readonly beginTurn: () => void
-  /** Tells if live lines of a turn are set apart from what stands above them. */
+  /** Returns whether an empty line separates a turn's live lines from the text above them. */
   readonly isLiveApart: () => boolean
-  /** Gives the renderer of Markdown, which is loaded before the first text. */
+  /** Sets the Markdown renderer, which is loaded before the first text. */
   readonly setMarkdown: (make: Markdown.Make) => void
   readonly blocks: () => ReadonlyArray<Block.Block>
   /** Returns the text that is being written. */
@@ -87,7 +86,7 @@ interface OpenBlock {
   readonly draft: () => string
   /** Characters of the block that were given. */
   readonly given: number
-  /** True where lines of it stand on the screen. */
+  /** True if lines of it are on the screen. */
   readonly isSeen: boolean
 }
 
@@ -185,7 +184,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     }
   }
 
-  /** Writes a piece of what is open. */
+  /** Writes a piece of the open block. */
   const showPiece = (piece: string, state: OpenBlock): OpenBlock => {
     if (piece === "") return state
     const gap = !state.isSeen && BlockLines.isApart(last, state.block) ? "\n" : ""
@@ -211,7 +210,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     open.block._tag === block._tag &&
     (block._tag !== "Text" || open.block._tag !== "Text" || block.step === open.block.step)
 
-  /** Ends what is open with the block that it became. */
+  /** Completes the open block with its final content. */
   const completeOpen = (block: OpenBlock["block"], state: OpenBlock): void => {
     const rest = state.push(block.text.slice(state.given)) + state.end()
     const seen = showPiece(rest, state)
@@ -228,7 +227,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent)
       return completeOpen(block, state)
     if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined
-    // The begun text can no longer be erased: this stands below it.
+    // The open text can no longer be erased, because this block follows it.
     if (open?.isSeen === true) openMark = undefined
     storeBlock(block)
     if (!lent) writeBlocks()
@@ -249,7 +248,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     blocks[blocks.length - 1] = next
     if (lent) return
     last = next
-    // A line that was begun goes on; the others are broken like those of any block.
+    // An unfinished line is continued; further lines are wrapped as in any block.
     const end = before.text.endsWith("\n") ? 0 : text.indexOf("\n") + 1 || text.length
     const rest = text.slice(end)
     screen.say(

@@ -24,7 +24,7 @@ interface Layout {
   readonly longWords: "overflow" | "cut"
 }
 
-/** A line that grows. Each call gives what can be written now. */
+/** A growing line. Each call returns the text that can be written now. */
 export interface Wrap {
   readonly add: (span: Span) => string
   readonly end: () => string
@@ -94,7 +94,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     let line: Array<Unit> = []
     let width = 0
     for (const unit of units) {
-      // A word that is cut goes on behind its earlier pieces in this line.
+      // A split word continues after its earlier pieces in this line.
       const begun = layout.longWords === "cut" ? column : 0
       if (begun + width + unit.width > room && begun + line.length > 0) {
         if (line.length > 0) putUnits(line, width)

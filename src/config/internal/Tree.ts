@@ -1,7 +1,7 @@
 /**
- * The tree of settings: what the Schema expects at each place, and the plain values of a file, mappings, lists and
- * scalars. Reads and changes places, and turns texts into the values that their places expect: texts of the
- * environment, and `${VAR}` and `${env:VAR}` in the file. `${this_file_dir}` is left to `ConfigFile`.
+ * The tree of settings: the shape that the Schema expects at each place, and the plain values of a file, mappings,
+ * lists and scalars. Reads and changes places, and converts texts to the types that their places expect: texts of the
+ * environment, and `${VAR}` and `${env:VAR}` in the file. `ConfigFile` handles `${this_file_dir}`.
  *
  * **Details**
  *
@@ -48,7 +48,7 @@ export interface Value {
   readonly kinds: ReadonlySet<"string" | "number" | "boolean" | "list" | "anything">
   readonly expected: string
   readonly facts: FieldRules
-  /** Keys of the one kind that is a mapping, where there is such. */
+  /** Keys of the alternative that is a mapping, if any. */
   readonly section?: Section | undefined
 }
 
@@ -125,7 +125,7 @@ export const getRootShape = (): Section => (cached ??= makeSection(SettingsSchem
 /** The key in the file of a field, by this key or by the name of its decoded value. */
 export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
 
-/** The shape at a path of the file, list positions included; undefined where nothing is declared. */
+/** Returns the shape at a path of the file, list positions included; `undefined` for an undeclared path. */
 export const findShape = (shape: Shape, path: ReadonlyArray<string | number>): Shape | undefined => {
   let current: Shape | undefined = shape
   for (const key of path) {
@@ -179,8 +179,8 @@ export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined 
 }
 
 /**
- * The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where
- * one has none.
+ * Returns the known path that is closest to a path, with each wrong name replaced by the nearest; `undefined` if a name
+ * has no near one.
  */
 export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const found: Array<string> = []

@@ -21,7 +21,7 @@ interface Splice {
   readonly lines: ReadonlyArray<string>
 }
 
-/** A text with its lines, and what reads it. */
+/** A text with its lines and its parser. */
 interface Source {
   readonly yaml: Yaml
   readonly text: string
@@ -158,7 +158,7 @@ const rewriteEntry = (
     : { start, end, lines: [`${head} ${renderInline(source.yaml, after)}${comment}`] }
 }
 
-/** A scalar or an empty collection, as it stands behind its key. */
+/** Renders a scalar or an empty collection for the line of its key. */
 const renderInline = (yaml: Yaml, value: unknown): string => yaml.render({ k: value }).slice("k: ".length)
 
 /** The lines of a new entry for the value at a path. */

@@ -8,7 +8,7 @@ import type * as Atif from "../Atif.ts"
 import { toPlainText, readWholeContent } from "./Message.ts"
 import { toArguments, type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
-/** A call as the model made it; without an id when the provider has none. */
+/** A call as the model made it; without an id if the provider sends no ids. */
 export interface Call {
   readonly id: string | undefined
   readonly name: string
@@ -65,7 +65,7 @@ const readThought = (value: unknown): string => {
   )
 }
 
-/** The message itself, and what stands beside it. */
+/** Returns the message itself, with the fields beside it. */
 const unwrapAnswer = (data: Fields): Fields => {
   const choice = toFields(toItems(data["choices"])[0])
   if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }

@@ -1,6 +1,6 @@
 /**
- * Steps of what a session began with that repeats another one: each message is a copied step which names its original,
- * and a compaction on the way is the step before them.
+ * Steps of the part of another session that a session repeats at its beginning: each message is a copied step which
+ * names its original, and a compaction in between is a step before the messages that it produced.
  *
  * Source: `relay-atof-atif.md` §2.3 (`is_copied_context`) and §2.4.
  */
@@ -33,7 +33,8 @@ export const describeContinuation = ({
 })
 
 /**
- * The step of a rewritten context, of the facts of {@link describeContinuation}; what follows it is the whole context.
+ * Returns the step of a rewritten context, from the facts of {@link describeContinuation}; the steps after it are the
+ * whole context.
  */
 export const makeRewrittenStep = (facts: Draft.Extra, timestamp: string | undefined): Draft.Step =>
   Draft.makeStep({

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A child is embedded under its session's id, made unique in the document, and its own children in it. One that did
- * nothing has its goal as its only step; without a goal it is left out, and so is what points to it. Sums are over the
- * own steps of a trajectory that are no copies; a root's cost is that of its children too, and says so.
+ * A child is embedded under its session's id, made unique in the document, and contains its own children. A child
+ * without steps has its goal as its only step; without a goal the child and all references to it are left out. Sums
+ * exclude copied steps and steps of children; a root's cost includes its children, and is marked so.
  *
  * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
  */
@@ -74,7 +74,7 @@ interface MadeValue<A> {
   readonly children: ReadonlyArray<readonly [draft: Draft, id: string]>
 }
 
-/** Steps that are kept, and what was made of them. */
+/** Retained steps, and the document parts made from them. */
 interface KeptSteps {
   readonly steps: WeakSet<Step>
   readonly made: WeakMap<Step, MadeValue<Atif.Step>>

@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * - A step of the agent is one answer as it was stored, with the usage of the attempts that made it; attempts that
- *   failed before it are its `retries`. An answer that broke off is a step with what had come of it.
+ * - A step of the agent is one stored answer, with the usage of the attempts that made it; earlier failed attempts are
+ *   its `retries`. An answer that broke off is a step with the part that arrived.
  * - Messages of the user are user steps. Messages that the runtime adds (nudges, context of plugins, a rewritten
  *   context, reports of children) are system steps that say so.
- * - Results stand in the step of their call, in the order in which the calls ended. Calls that a tool made are steps of
- *   their own without a model call (`llm_call_count` 0).
+ * - Results are in the step of their call, in the order in which the calls ended. Calls that a tool made are separate
+ *   steps without a model call (`llm_call_count` 0).
  * - Side tasks (titles, judgements) are no steps: they are listed in the trajectory's `extra`.
  * - What a session began with that repeats another one is copied context, before its first run.
  * - A child is embedded under the call that made it; the reference to one that did not complete has its status.
@@ -39,16 +39,13 @@ import {
 } from "./RunContent.ts"
 import { toArguments } from "./Value.ts"
 
-/** Name and version of the agent; without a version, that of the record. */
+/** Name and version of the agent; without a version, the version of the record. */
 export interface Options {
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
   /** Name of the model where the record names none. */
   readonly modelName?: string | undefined
-  /**
-   * Place of pictures whose bytes stand in the conversation; a text in their place says that they are left out when
-   * absent.
-   */
+  /** Place of images whose bytes are in the conversation. When absent, a text says that they are left out. */
   readonly pictures?: Pictures | undefined
   /** Turn from which on the session is new: earlier steps are marked as copied context. All is new when absent. */
   readonly since?: string | undefined
@@ -84,7 +81,7 @@ const describeFailure = ({ end, endedAt, start: { route }, startedAt }: Attempt)
   duration_ms: endedAt === undefined ? null : endedAt - startedAt
 })
 
-/** The answer of a step as it was stored, or as it came where it was not. */
+/** Returns the stored answer of a step, or the answer as it arrived if none was stored. */
 const readAnswer = ({ attempts, message, number }: Step): Answer | undefined => {
   const stored = message?.message
   if (stored?.role === "assistant") return readMessageAnswer(stored)
@@ -131,14 +128,14 @@ const describeChildState = ({ end, endedAt, start }: Child): Draft.Extra => ({
   ...(end?.status === "completed" ? {} : { status: end?.status ?? (endedAt === undefined ? "running" : "interrupted") })
 })
 
-/** A draft, and what later runs of its session need of those that it has. */
+/** A draft, and the state that later runs of its session need. */
 interface DraftState {
   readonly draft: Draft.Draft
   /** Steps of the calls so far, for results that come later. */
   readonly places: Map<string, Draft.Step>
   /** Messages that have their place. */
   readonly seen: Set<Prompt.Message>
-  /** Steps of what the session began with, before its first run. */
+  /** Number of steps from before the session's first run. */
   readonly copied: number
 }
 
@@ -244,7 +241,9 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
       }
     }
 
-    /** Contents of a message that stands in a rewritten context; the system prompt has a place of its own. */
+    /**
+     * Lists the contents of a message in a rewritten context, without the system prompt, which has a separate place.
+     */
     const listContents = (message: Prompt.Message): ReadonlyArray<Atif.Content> => {
       switch (message.role) {
         case "system":
@@ -453,7 +452,7 @@ const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options)
       )
     }
 
-    // Messages of the session stand in their own places, however often they are sent.
+    // Messages of the session appear only in their own places, however often they are sent.
     for (const { message } of whole.messages) if (message !== undefined) seen.add(message)
     writeRun(whole)
   }
@@ -477,11 +476,11 @@ const isOver = (run: Run): boolean =>
   run.endedAt !== undefined &&
   listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
 
-/** The trajectory of a session that goes on: what is over is drafted once. */
+/** The trajectory of an active session: finished runs are drafted once. */
 export interface GrowingTrajectory {
   /** Takes note of an entry that the tree has got: a run that something came to late is drafted anew. */
   readonly touch: (entry: Entry) => void
-  /** The trajectory as it stands; undefined where nothing was said. */
+  /** Returns the current trajectory; undefined if the session has no messages. */
   readonly trajectory: () => Atif.Trajectory | undefined
 }
 
@@ -490,7 +489,7 @@ export const makeGrowingTrajectory = (tree: Tree, sessionId: string, options: Op
   const { add, begin } = makeWriter(tree, options)
   /** The runs that are over, in the order of the session. */
   let over: { readonly writing: DraftState; readonly drafts: Draft.Drafts; count: number } | undefined
-  /** Turns of what is drafted for good. */
+  /** Turns whose draft is final. */
   const turns = new Set<string>()
 
   /** Tests for an entry that changes no step: of a side task of the session, or nothing that a trajectory tells. */
@@ -554,6 +553,6 @@ export const makeGrowingTrajectory = (tree: Tree, sessionId: string, options: Op
   }
 }
 
-/** The trajectory of a session in a tree; undefined where nothing was said in it. */
+/** Returns the trajectory of a session in a tree; undefined if the session has no messages. */
 export const buildTrajectory = (tree: Tree, sessionId: string, options: Options = {}): Atif.Trajectory | undefined =>
   makeGrowingTrajectory(tree, sessionId, options).trajectory()

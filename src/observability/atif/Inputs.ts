@@ -1,6 +1,6 @@
 /**
- * Finds the new messages of a request by their position in the conversation, so that a text that is said twice is two
- * steps and a request that is repeated is none.
+ * Finds the new messages of a request by their position in the conversation, so that a repeated text makes two steps
+ * and a repeated request makes none.
  *
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
  */

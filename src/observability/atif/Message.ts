@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Text parts are joined; a message with images keeps its parts. An image that is no file and no address (its bytes
- * stood in the request) is named by its type: trajectories hold paths only. What a runtime adds to a user's text for
- * one request alone (`<memory-context>`, `<plugin-context>`) is left out.
+ * Text parts are joined; a message with images preserves its parts. An image without a file or address (its bytes were
+ * in the request) is named by its type: trajectories hold paths only. Text that a runtime adds to a user's message for
+ * one request only (`<memory-context>`, `<plugin-context>`) is left out.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.7.
  */
@@ -89,10 +89,7 @@ const readGeminiFile = (one: Fields): Atif.ContentPart | undefined => {
 
 const context = /<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?/gu
 
-/**
- * Content of a message, whatever its form, with all of its text; undefined where it says nothing that belongs into a
- * step.
- */
+/** Returns the content of a message in any form, with all of its text; undefined if it has no content for a step. */
 export const readWholeContent = (value: unknown): Atif.Content | undefined => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return undefined
@@ -195,7 +192,7 @@ const listNewResults = (messages: ReadonlyArray<unknown>): ReadonlyArray<Brought
 /** A request in any protocol; undefined when no messages can be found in it. */
 export const readRequest = (value: unknown): Request | undefined => {
   const outer = toFields(value)
-  // Managed executions of Relay put the body under `readContent`.
+  // Managed executions of Relay put the body under `content`.
   const body = ["messages", "input", "contents"].some((name) => Array.isArray(outer[name]))
     ? outer
     : toFields(outer["content"])

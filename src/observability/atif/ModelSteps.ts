@@ -92,7 +92,7 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
 /** True of an attempt of a side task: a title, a judgement, a summary. */
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
-/** True of a payload that says something in a form that nobody knows. */
+/** Returns true for a payload with content in an unknown form. */
 const isUnread = (data: unknown): boolean =>
   data !== null && data !== undefined && (typeof data !== "object" || Object.keys(data).length > 0)
 

@@ -1,6 +1,6 @@
 /**
- * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each is a step
- * once, with its origin, and what a session repeats of an earlier part of it is copied context.
+ * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each message
+ * is one step, with its origin, and messages that a session repeats are copied context.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.6.
  */
@@ -19,7 +19,7 @@ type Name = number | string
 
 const isName = (value: unknown): value is Name => typeof value === "number" || typeof value === "string"
 
-/** Names of a request's messages; undefined of a stream that has none. */
+/** Reads the names of a request's messages; undefined for a stream without names. */
 export const readNames = (event: ScopeEvent): ReadonlyArray<Name> | undefined => {
   const listed = event.metadata?.["message_refs"]
   if (!Array.isArray(listed)) return undefined
@@ -111,8 +111,8 @@ const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<D
 }
 
 /**
- * Steps of the rewrites of the context since the last request; `content` is the context of the next one, empty where
- * none came.
+ * Adds steps for the rewrites of the context since the last request; `content` is the context of the next request,
+ * empty if there is none.
  */
 export const flushRewrites = (agent: AgentScope, content: string): void => {
   for (const { facts, timestamp } of agent.told.rewritten.splice(0)) {
@@ -126,7 +126,7 @@ export const flushRewrites = (agent: AgentScope, content: string): void => {
   }
 }
 
-/** The steps of what is new in a request. */
+/** Adds steps for the new messages of a request. */
 export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
   const { told } = agent
   // Messages that a session began with were there before its first turn.

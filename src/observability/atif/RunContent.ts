@@ -16,14 +16,14 @@ import type * as Atif from "../Atif.ts"
 import type { Attempt } from "../RunTree.ts"
 import * as MessageText from "./Message.ts"
 
-/** A JSON form of a value of the record, which is JSON but for what middleware may have put into it. */
+/** Converts a value of the record to JSON. Only values from middleware may not be JSON already. */
 export const toJson = (value: unknown): Schema.Json => {
   try {
     const text: string | undefined = JSON.stringify(value)
     // Text that was written as JSON is read as JSON.
     return text === undefined ? null : (JSON.parse(text) as Schema.Json)
   } catch {
-    // A cycle, a bigint, thousands of levels: named for what they are.
+    // A cycle, a bigint or thousands of levels: replaced by a marker.
     return copyField(value)
   }
 }
@@ -32,10 +32,10 @@ export const toJson = (value: unknown): Schema.Json => {
 export const toOutputText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
-/** Puts a picture beside a document and returns its path there; undefined where nothing can be put. */
+/** Saves an image beside a document and returns its path there; undefined if it cannot be saved. */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
 
-/** Documents that stand alone have no picture whose bytes stood in the conversation: a text in its place says so. */
+/** For documents without image files: an image whose bytes are in the conversation is replaced by a text. */
 export const omitPicture: Pictures = () => undefined
 
 const decodeFileBytes = (data: Prompt.FilePart["data"]): Uint8Array | undefined => {
@@ -54,7 +54,7 @@ const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
     : { type: "image", source: { media_type: mediaType, path } }
 }
 
-/** Content of a message, whole. Files are images where they have an address or a place in `pictures`. */
+/** Returns the whole content of a message. Files are images if they have an address or a place in `pictures`. */
 export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
   typeof content === "string"
     ? content
@@ -109,7 +109,7 @@ export const readPartsAnswer = (parts: ReadonlyArray<AnswerPart>, step: number):
   calls: listStoredCalls(parts, step)
 })
 
-/** Usage and cost of an attempt, where it was told. */
+/** Returns the usage and cost of an attempt, if reported. */
 export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
   if (end?.usage === undefined) return undefined
   const { cost, usage } = end
@@ -143,7 +143,7 @@ interface AnsweredCall {
   readonly result: Prompt.ToolResultPart | undefined
 }
 
-/** The result of a call as the model gets it; that of a call which a tool made as the tool got it. */
+/** Returns the result of a call as the model received it, or, for a call that a tool made, as the tool received it. */
 export const readCallResult = (
   { end, result }: AnsweredCall,
   pictures: Pictures = omitPicture
@@ -160,7 +160,8 @@ export const readEffort = ({ start: { parameters } }: Attempt): string | undefin
 const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
 /**
- * Contexts that memory and plugins put before a user's words, for one request; undefined of a message that has none.
+ * Returns the contexts that memory and plugins put before a user's message for one request; undefined for a message
+ * without contexts.
  */
 export const extractContext = (said: Atif.Content): string | undefined => {
   const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined

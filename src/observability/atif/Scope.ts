@@ -103,7 +103,7 @@ export const indexCalls = (agent: AgentScope, step: Step): void => {
   }
 }
 
-/** The id that a provider gave a call, where it gave one. */
+/** Returns the id that a provider assigned to a call, if any. */
 export const readCallId = (event: ScopeEvent): string | undefined =>
   toNonEmptyText(event.category_profile?.["tool_call_id"]) ?? toNonEmptyText(event.metadata?.["tool_call_id"])
 

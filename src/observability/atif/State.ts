@@ -11,7 +11,7 @@ import { toFields, toNonEmptyText } from "./Value.ts"
 
 /** Facts that a stream may lack. */
 export interface Options {
-  /** Takes the place of what the stream says of its agents. */
+  /** Overrides the name of agents in the stream. */
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
   /** Of trajectories whose events name no model. */
@@ -27,7 +27,7 @@ export interface State {
   readonly agents: Map<string, AgentScope>
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
-  /** Children whose scope has not begun, by their session, and the agent and call that they stand in. */
+  /** Children whose scope has not begun, by their session, with their parent agent and call. */
   readonly announced: Map<
     string,
     { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }

@@ -134,14 +134,14 @@ export const addBroughtResults = (
   }
 }
 
-/** Delegations that go on are told where they were asked for. */
+/** Links unfinished delegations in the step that requested them. */
 export const linkRunningDelegations = (state: State): void => {
   for (const tool of state.tools.values()) {
     if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) getResult(tool, tool.place)
   }
 }
 
-/** Nothing more will come: calls that nobody has seen the end of have their place, and no result. */
+/** At the end of the input, gives calls without an observed end their place, without a result. */
 export const placeUnfinishedCalls = (state: State): void => {
   for (const tool of state.tools.values()) if (tool.result === undefined) resolvePlace(state, tool)
   linkRunningDelegations(state)

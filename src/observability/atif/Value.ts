@@ -1,6 +1,4 @@
-/**
- * Reads JSON that somebody else wrote.
- */
+/** Reads JSON from other programs. */
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import * as Option from "effect/Option"
@@ -12,23 +10,23 @@ export interface Fields {
 
 const none: Fields = {}
 
-/** The value as an object; an empty one when it is none. */
+/** Returns the value if it is an object; otherwise an empty object. */
 export const toFields = (value: unknown): Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
     ? // Everything that is read here came from JSON.
       (value as Fields)
     : none
 
-/** The value as a list; an empty one when it is none. */
+/** Returns the value if it is a list; otherwise an empty list. */
 export const toItems = (value: unknown): ReadonlyArray<Schema.Json> =>
   // As above.
   Array.isArray(value) ? (value as ReadonlyArray<Schema.Json>) : []
 
-/** The value where it is text that says something. */
+/** Returns the value if it is a non-empty text. */
 export const toNonEmptyText = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined
 
-/** The value where it is a finite number. */
+/** Returns the value if it is a finite number. */
 export const toFiniteNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 

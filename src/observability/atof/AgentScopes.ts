@@ -3,9 +3,8 @@
  *
  * **Details**
  *
- * - Instants are those of the record in microseconds. Events of one agent never share one: an event is a microsecond
- *   later than the one before it where the record gives them the same. A child begins after its call and ends before
- *   it.
+ * - Times are the record's, in microseconds. Events of one agent never share an instant: an event with the same time as
+ *   the previous one is a microsecond later. A child begins after its call and ends before it.
  * - Ids are UUIDs made of the session, the caller's key and the count of its uses: the same calls give the same ids.
  * - A scope that closes ends first what is open in it, children included, as interrupted. A session that is given up
  *   while children work in the background closes with the last of them.
@@ -17,7 +16,7 @@ import { type Event, type ScopeEvent, formatTimestamp, version } from "../Atof.t
 import type * as RunTree from "../RunTree.ts"
 import type { Facts } from "./ChatCompletion.ts"
 
-/** Name and version of the agent that a stream is of; without a version, that of the record. */
+/** Name and version of the agent of a stream; without a version, the version of the record. */
 export interface Agent {
   readonly name: string
   readonly version?: string | undefined
@@ -61,7 +60,7 @@ interface AgentScopes {
   readonly releaseChild: (session: Session, childId: string) => void
   /** Closes the children of a session whose process was killed. */
   readonly cutChildren: (session: Session, at: number) => void
-  /** Closes all sessions, the youngest first: an end stands before the end of what it is in. */
+  /** Closes all sessions, the youngest first: a scope ends before the scope that contains it. */
   readonly closeAll: (facts: Facts) => void
   readonly begin: (session: Session, named: EventIdentity, scope: ScopeFields) => ScopeEvent
   readonly end: (session: Session, open: ScopeEvent, at: number, over: EndFields) => void

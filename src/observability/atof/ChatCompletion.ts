@@ -4,16 +4,15 @@
  *
  * **Details**
  *
- * - A request has all messages that the record names, its tools, and its other parameters under the provider's own
- *   names. What middleware made of it stands beside them as `rewritten`.
+ * - A request has all messages that the record names, its tools, and its other parameters under the provider's names. A
+ *   request that middleware rewrote is also included as `rewritten`.
  * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the
  *   text of a JSON object always.
- * - An image is named by its address, or by its type where its bytes stood in the request.
+ * - An image is named by its address, or by its type if its bytes were in the request.
  *
  * **Gotchas**
  *
- * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage stands in the
- * metadata.
+ * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage is in the metadata.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
  */
@@ -80,7 +79,7 @@ const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
   }
 }
 
-/** The messages that a message is; those of one message are made once, however many requests have it. */
+/** Converts a message to chat messages. The result is cached, however many requests contain the message. */
 export const messages = memoize(toChatMessages)
 
 const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
@@ -107,7 +106,7 @@ const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: 
     Object.entries(value).flatMap(([name, item]) => (wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
   )
 
-/** The request of an attempt with these messages; null where the record has none of them. */
+/** Returns the request of an attempt with these messages; null if the record has no messages. */
 export const toRequest = (
   { start: { parameters, rewritten, route } }: Attempt,
   messages: ReadonlyArray<Facts>,
@@ -124,7 +123,7 @@ export const toRequest = (
   }
 }
 
-/** Usage of an attempt under the names of chat completions; null where it was not told. */
+/** Returns the usage of an attempt under the names of chat completions; null if it was not reported. */
 export const toUsage = (attempt: Attempt): Schema.Json => {
   const metrics = toMetrics(attempt)
   if (metrics === undefined) return null
@@ -161,7 +160,7 @@ export const readFinishReason = ({ end }: Attempt): string | null => {
 /** True of an answer that says something that a reader can take. */
 const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
 
-/** The message as the NeMo Relay document prints it: name and arguments of a call stand beside its id. */
+/** Returns the message as the NeMo Relay document prints it: name and arguments of a call are beside its id. */
 const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
   answer.calls.length === 0
     ? message
@@ -174,7 +173,7 @@ const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
         }))
       }
 
-/** The answer of an attempt, or what came of one that broke off; null where there is neither text nor a call. */
+/** Returns the answer of an attempt, or the received part of one that broke off; null without text and calls. */
 export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {
   if (!hasSubstance(answer)) return null
   const message = toAssistantMessage(answer)

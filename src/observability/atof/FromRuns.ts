@@ -4,13 +4,13 @@
  *
  * **Details**
  *
- * - A session opens with its first entry and closes when it was given up, when its delegation ends, or when the stream
- *   closes; what is still open in it then is ended first, as interrupted. Children in the background keep it open until
+ * - A session opens with its first entry and closes when it is abandoned, when its delegation ends, or when the stream
+ *   closes; scopes that are still open are then ended first, as interrupted. Background children hold it open until
  *   they end.
  * - A child's agent scope is under the tool scope that delegated to it, a call that a tool made under the scope of that
  *   tool.
- * - Times are those of the record, ids are made of its ids (`AgentScopes`): the same entries give the same events, live
- *   and from the store.
+ * - Times and the source of ids (`AgentScopes`) are the record's: the same entries produce the same events, live and
+ *   from the store.
  * - An attempt of a side task (a title, a summary) says so in its metadata (`side_task`); it is no step of the agent.
  *   `message_refs` names the messages of a request by their place in the session, so that a reader knows what is new in
  *   it.
@@ -87,7 +87,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   const scopes = AgentScopes.make(agent)
   const { begin, cutOff, end, endSession, mark, openSession } = scopes
   const callScopes = new WeakMap<RunTree.Call, ScopeEvent>()
-  /** Readers of the requests of sessions; those of side tasks have messages of their own. */
+  /** Readers of the requests of sessions; side tasks have separate readers, because their messages are separate. */
   const readers = new Map<string, GrowingRequest.RequestReader>()
   const getReader = ({ run: { sessionId }, start: { task } }: RunTree.Attempt): GrowingRequest.RequestReader => {
     if (task !== undefined) return GrowingRequest.make()
@@ -192,7 +192,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
           ? {}
           : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
       },
-      // An answer of thinking alone is none to a reader of `data`.
+      // A reader of `data` does not accept an answer of reasoning alone.
       facts: {
         ...collectEndFacts(attempt),
         ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {})
@@ -231,7 +231,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     end(session, open, at, {
       data: output ?? null,
       category_profile: open.category_profile ?? null,
-      // The scope began with what was to be approved; middleware may have changed it since.
+      // The scope began with the arguments to be approved; middleware may have changed them since.
       facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
     })
   }

@@ -20,7 +20,7 @@ export interface RequestForm {
   readonly messages: ReadonlyArray<Facts>
   /** Names of those messages, ranges as the record has them; messages that the record lost are left out. */
   readonly references: Schema.Json
-  /** Writers of those messages that are the user's by their role alone, by position; empty where there are none. */
+  /** Writers of messages with the user's role that the user did not write, by position; empty without such messages. */
   readonly foreignOrigins: Facts
 }
 

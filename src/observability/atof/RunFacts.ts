@@ -1,5 +1,5 @@
 /**
- * Metadata of a stream's events: the correlation ids of the contract, and what the record says of each scope and
+ * Metadata of a stream's events: the correlation ids of the contract, and the facts of the record about each scope and
  * moment.
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
@@ -144,7 +144,7 @@ export const collectApprovalFacts = ({ call, event }: RunTree.Approval): Facts =
   ...(event.surface === undefined ? {} : { surface: event.surface })
 })
 
-/** Names of the marks of what happens between attempts. */
+/** Names of the marks for events between attempts. */
 export const markNames = {
   Waiting: "hermes.waiting",
   RouteChanged: "hermes.route.changed",

@@ -56,7 +56,7 @@ const getMetadataName = (name: string): string => {
 /** Attributes of an observation, which grow part by part. */
 export type ObservationAttributes = Record<string, Value>
 
-/** Adds the metadata of an observation, where it says something. */
+/** Adds the metadata of an observation, unless it is empty. */
 export const addMetadata = (
   out: ObservationAttributes,
   facts: Readonly<Record<string, Schema.Json | undefined>>
@@ -116,7 +116,7 @@ export const serializeMessage = (message: Prompt.Message, maxChars: number): Rea
   ]
 }
 
-/** JSON texts of messages, which requests send again and again; the limit is that of the exporter. */
+/** JSON texts of messages, cached because requests send them again and again; the exporter sets the limit. */
 const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<TextPart> }>()
 
 const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
@@ -193,7 +193,7 @@ export const toRewrittenInput = (rewritten: unknown, maxChars: number): Readonly
   ]
 }
 
-/** Counters of Langfuse; those that are not always there only where they count something. */
+/** Returns the counters of Langfuse; optional counters are present only if they are not zero. */
 export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, number>> => ({
   input: used.inputTokens,
   output: used.outputTokens,
@@ -204,7 +204,9 @@ export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, numb
   total: Usage.countTotalTokens(used)
 })
 
-/** Cost of a call in US dollars under the names of {@link toUsageCounters}; undefined where no price is known. */
+/**
+ * Returns the cost of a call in US dollars under the names of {@link toUsageCounters}; undefined for an unknown price.
+ */
 export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
   if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
   const { cacheRead, cacheWrite, input, output } = end.costParts ?? {}
@@ -292,7 +294,7 @@ const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outco
   })
 }
 
-/** Parameters of a call that are shown, as JSON; undefined where there are none. */
+/** Returns the visible parameters of a call as JSON; undefined if there are none. */
 const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
   let chosen: Record<string, unknown> | undefined
   for (const name of parameters) {

@@ -36,15 +36,12 @@ const formatWarning = (trouble: Trouble, place: string): string => {
   }
 }
 
-/** Milliseconds that the host may take for one request, and that the end waits for what is not sent yet. */
+/** Milliseconds that the host may take for one request, and that the shutdown waits for unsent items. */
 const requestMillis = 10_000
 const shutdownMillis = 5000
 const exportIntervalMillis = 2000
 
-/**
- * Exports the runs of this process, for as long as the scope lives; at its end what is open is ended, and what waits is
- * sent.
- */
+/** Exports the runs of this process until the scope closes; open spans are then ended, and pending items are sent. */
 export const make = (settings: Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.gen(function* () {
     const { baseUrl, debug, publicKey, secretKey } = settings

@@ -68,7 +68,7 @@ const prefix = "HERMES_LANGFUSE_"
 const publicPrefix = "pk-lf-"
 const secretPrefix = "sk-lf-"
 
-/** A key that is none as it may be shown. Of what should be secret nothing is. */
+/** Masks an invalid public key for display. A secret key is never shown. */
 const maskKey = (key: string): string => (key.length <= 12 ? key : `${key.slice(0, 6)}...`)
 
 const findKeyFault = (publicKey: string | undefined, secretKey: string | undefined): string | undefined => {

@@ -7,7 +7,7 @@
  * - The runs of one session share a trace, whose id follows from the session, so that others can find it; each run is a
  *   root in it. A child is in the trace of its parent, below the tool call that delegated to it.
  * - A session is sampled whole, by the id of its trace.
- * - The output of a run is its final text, with the tool calls that were made and what each of them gave.
+ * - The output of a run is its final text, with its tool calls and their results.
  *
  * Source: `hermes-contract.md` §5 ("Trace model"); the attribute names are those that Langfuse's OpenTelemetry
  * ingestion reads.
@@ -76,7 +76,7 @@ const makeAttributeAdder = (maxChars: number) => {
   const boundResult = (call: Call): Schema.Json =>
     Values.renderResult(call.name, Values.toWholeValue(RunSpans.readResultText(call) ?? ""), maxChars)
 
-  /** Text, reasoning and calls of a run, with what each call gave. */
+  /** Renders text, reasoning and calls of a run, with the result of each call. */
   const renderRunOutput = ({ end, steps }: Run): string => {
     const answers = steps.flatMap(({ attempts }) =>
       attempts.flatMap((attempt) =>

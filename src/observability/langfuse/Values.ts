@@ -5,7 +5,7 @@
  *
  * - Below four levels stands `<max-depth>`, of a collection its first 50 entries, of a text its first characters and
  *   how many more there were.
- * - Text that is JSON becomes what it says; what stands behind it is kept as `_hint` or `_trailing_text`.
+ * - JSON text is decoded; text after it is stored as `_hint` or `_trailing_text`.
  * - A base64 data URI becomes a description of it.
  * - Of a file that was read, 25 lines from its beginning and 15 from its end are shown.
  *

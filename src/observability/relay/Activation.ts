@@ -60,7 +60,7 @@ const injector = "hermes-effect.status"
 
 /**
  * The library says in its own words how a call ended; consumers of this runtime's streams look for
- * `makeStatusMetadata`.
+ * `status`.
  */
 const makeStatusMetadata = (event: unknown): Record<string, string> => {
   const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)

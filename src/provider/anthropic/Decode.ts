@@ -8,7 +8,7 @@
  * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
  *
  * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the
- * `readSignature` of its text, or `readRedacted`, the opaque data that stands for it.
+ * `signature` of its text, or `redacted`, the opaque data that stands for it.
  *
  * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
  */
@@ -27,7 +27,7 @@ import * as Endpoint from "./Endpoint.ts"
 
 // Metadata
 
-/** Key of this provider's data in `options` and `makeMetadata`. */
+/** Key of this provider's data in `options` and `metadata`. */
 const namespace = "anthropic_messages"
 
 /** This provider's data of a message or part. */
@@ -90,7 +90,7 @@ const decodeBlock = (block: Json.Fields, index: number, names: Endpoint.ToolName
 
 // Usage
 
-/** From the `decodeUsage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
+/** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
 export const decodeUsage = (raw: unknown): Response.Usage => {
   const fields = Json.readFields(raw)
   const output = Json.readFields(fields["output_tokens_details"])

@@ -5,8 +5,8 @@
  * **Details**
  *
  * - `max_tokens` is what the call asks for, else the model's own limit, and always less than a known window.
- * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `chooseTemperature` at 1; where
- *   a window leaves no room for both, there is no thinking. Thinking by effort leaves `chooseTemperature` out.
+ * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `temperature` at 1; where
+ *   a window leaves no room for both, there is no thinking. Thinking by effort leaves `temperature` out.
  * - Thinking is left out of a request that forces a tool call, and, by a budget, of one whose newest assistant message
  *   called tools without thinking (another provider's, after a fallback): the API refuses both.
  * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its

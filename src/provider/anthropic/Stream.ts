@@ -4,7 +4,7 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
- * when its block stops. `finishAnswer` comes with `message_stop`; gateways that never send it, but ended every block
+ * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but ended every block
  * and said why the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not
  * JSON, end the stream; what stood before them has been read.
  *

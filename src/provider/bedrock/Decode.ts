@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `readSignature`
- * of its text, or `readRedacted`, the opaque data that stands for it, in base64.
+ * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature`
+ * of its text, or `redacted`, the opaque data that stands for it, in base64.
  *
  * Source: `hermes-llm.md` §4.4, §12.2.
  */
@@ -81,7 +81,7 @@ const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPa
 
 // Usage
 
-/** From the `decodeUsage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
+/** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
 export const decodeUsage = (raw: unknown): Response.Usage => {
   const fields = Json.readFields(raw)
   return toResponse({

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finishAnswer` comes
+ * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finish` comes
  * with the latter, and at the end of the stream where it never came.
  *
  * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.

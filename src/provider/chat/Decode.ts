@@ -208,7 +208,7 @@ const findFirstCount = (...values: ReadonlyArray<unknown>): number => {
   return 0
 }
 
-/** The `decodeUsage` object of a body or chunk. Anything may be missing or garbage. */
+/** The `usage` object of a body or chunk. Anything may be missing or garbage. */
 export const decodeUsage = (value: unknown): Response.Usage => {
   const fields = Json.readFields(value)
   const prompt = Json.readFields(fields["prompt_tokens_details"])
@@ -232,7 +232,7 @@ export const decodeUsage = (value: unknown): Response.Usage => {
 }
 
 /**
- * US dollars that the `decodeUsage` object of OpenRouter says the answer cost, with what a provider of the user's own
+ * US dollars that the `usage` object of OpenRouter says the answer cost, with what a provider of the user's own
  * key charges beside it; undefined where it does not say.
  */
 export const readCost = (value: unknown): number | undefined => {

@@ -65,7 +65,7 @@ const selectNamed = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
     })
   )
 
-/** A `decodeReasoning` item: its summary, or what open models show of the reasoning itself. */
+/** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
 export const decodeReasoning = (item: Json.Fields): TextItem => {
   const summary = readTexts(item["summary"])
   const own = selectNamed(item, "id", "encrypted_content")
@@ -76,11 +76,11 @@ export const decodeReasoning = (item: Json.Fields): TextItem => {
   }
 }
 
-/** Tells whether a `decodeMessage` item holds a refusal. */
+/** Tells whether a `message` item holds a refusal. */
 const isRefusal = (item: Json.Fields): boolean =>
   Json.readItems(item["content"]).some((part) => Json.readFields(part)["type"] === "refusal")
 
-/** A `decodeMessage` item. */
+/** A `message` item. */
 export const decodeMessage = (item: Json.Fields): TextItem => ({
   text: Json.readItems(item["content"])
     .map((part) => {
@@ -184,7 +184,7 @@ export const findFailure = (body: Json.Fields, context: SdkError.Context): AiErr
 
 // Usage
 
-/** The `decodeUsage` object of a response. Anything may be missing or garbage. */
+/** The `usage` object of a response. Anything may be missing or garbage. */
 export const decodeUsage = (value: unknown): Response.Usage => {
   const fields = Json.readFields(value)
   const input = Json.readFields(fields["input_tokens_details"])

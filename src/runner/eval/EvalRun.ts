@@ -55,7 +55,7 @@ import * as Scorer from "./Scorer.ts"
 export interface Answer {
   readonly text: string
   readonly model: string
-  /** Exit of the run; `toRecordedAnswer` for a response of the dataset. */
+  /** Exit of the run; `recorded` for a response of the dataset. */
   readonly exit: string
   readonly sessionId: string
   readonly usage: Usage.Usage

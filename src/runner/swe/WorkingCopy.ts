@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A copy has two repositories. `runGit` inside of the workspace belongs to whoever works there: it has the history up
+ * A copy has two repositories. `git` inside of the workspace belongs to whoever works there: it has the history up
  * to the base commit and no other branch, tag or later commit of the source, so that a solution cannot be read from it.
  * The patch is made by a repository outside of the workspace, which takes what stands in the files: commits, resets or
  * a removed `.git` change nothing about it, and no configuration from inside has an effect.

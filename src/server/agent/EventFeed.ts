@@ -6,7 +6,7 @@
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this
  * module. A reader names the last number that it has, or 0 for all that is kept; where what follows is not kept any
- * more, or the number is of no event of this feed, it gets `makeGap` first, and reads the session's messages instead.
+ * more, or the number is of no event of this feed, it gets `gap` first, and reads the session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * The tables are those of `sqlite/Migrations.ts` as they are today, in a schema of their own. A migration is a list of
- * statements that is never changed once it was released. All that a database lacks run in one transaction, one process
- * at a time.
+ * The tables match the current tables of `sqlite/Migrations.ts`, in a separate schema. A migration is a list of
+ * statements that is never changed once it was released. All missing migrations run in one transaction, one process at
+ * a time.
  *
- * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` are those of a message as search compares
- * them; a message of before the index, or with more words than it takes, has none there, and its text as search
- * compares it in `folded`.
+ * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` holds the words of a message in the form
+ * that search compares. For a message from before the index, or with too many words for it, `words` is empty and
+ * `folded` holds its text in that form.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"

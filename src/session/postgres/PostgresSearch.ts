@@ -30,7 +30,7 @@ const mostChars = 250_000
 
 const truncateWord = (word: string): string => SearchWords.truncateText(word, wordLength)
 
-/** The words of a folded text for the index; undefined where they are too many. */
+/** Returns the words of a folded text for the index, or undefined if there are too many. */
 export const listIndexWords = (folded: string): ReadonlyArray<string> | undefined => {
   const found = new Set<string>()
   let chars = 0

@@ -132,7 +132,7 @@ const make = (
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
-      // A part of a transaction is repeated with it: nobody in between is told of a server that went away.
+      // A nested part is repeated with its transaction, so a lost connection is not reported to the code in between.
       Effect.withFiber((fiber) =>
         sql.isWithin(fiber) && PostgresFailure.isAway(error)
           ? Effect.die(error)

@@ -71,19 +71,19 @@ const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
     event
   }))
 
-/** The record in a database: what is masked already is kept, and read again. */
+/** The record in a database: stores masked entries and reads them. */
 export interface SqlRecord
   extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
   readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
-  /** Runs an Effect after the transaction under way, and at once where there is none. */
+  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
-/** The place of the record, and what is written to it in a way of its own. */
+/** The database of the record, and the writes that each database implements itself. */
 export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
-  /** Adds rows in one transaction, but for those of a content that their session has. */
+  /** Adds rows in one transaction, except rows of a content that their session already has. */
   readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
-  /** Runs an Effect after the transaction under way, and at once where there is none. */
+  /** Runs an Effect after the current transaction, or at once outside of a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
@@ -135,7 +135,7 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
     sql.and([
       sql`run_record.id > ${after}`,
       ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
-      // Entries written once per session may stand in an earlier turn.
+      // Entries written once per session may belong to an earlier turn.
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
       ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
       // A text inside of a message may look the same; `fits` decides then.

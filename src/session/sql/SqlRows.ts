@@ -84,7 +84,7 @@ export const toUsage = (row: UsageColumns): Usage.Usage => ({
   requestCount: row.api_call_count
 })
 
-/** A cost as columns; what is not known counts nothing. */
+/** Returns a cost as columns. An unknown amount counts as 0. */
 export const fromCost = ({ source, status, usd }: Cost.Spent): CostColumns => ({
   estimated_cost_usd: usd ?? 0,
   cost_status: status,
@@ -98,7 +98,7 @@ export const toCost = (row: CostColumns): Cost.Spent => ({
   source: row.cost_source
 })
 
-/** Counters of several calls; status and source of the cost are those of the last. */
+/** Adds counters of several calls. Status and source of the cost are taken from the last call. */
 export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
   input_tokens: before.input_tokens + last.input_tokens,
   output_tokens: before.output_tokens + last.output_tokens,

@@ -1,5 +1,5 @@
 /**
- * The session store over SQL: what is the same in SQLite and in Postgres. Each database brings what differs as an
+ * The session store over SQL: the part shared by SQLite and Postgres. Each database implements its differences as an
  * {@link SqlPlace}.
  *
  * Source: `ARCHITECTURE.md` §8.
@@ -39,7 +39,7 @@ export interface AppendedMessages {
   readonly now: number
 }
 
-/** A database with the tables of sessions, and what is written to it in a way of its own. */
+/** A database with the tables of sessions, and the writes that each database implements itself. */
 export interface SqlPlace {
   readonly sql: SqlClient
   /** Runs statements that change nothing. */
@@ -52,18 +52,18 @@ export interface SqlPlace {
   /** Form of a text that has to come back byte for byte. */
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
   /**
-   * Adds messages in one transaction; returns the position of the first, and undefined where there is no such session.
+   * Adds messages in one transaction. Returns the position of the first, or undefined if the session does not exist.
    */
   readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
-  /** Notes that calls of a session begin; false where there is no such session. */
+  /** Records that calls of a session begin. Returns false if the session does not exist. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
-  /** Adds counters to the sums of a session and of its model; false where there is no such session. */
+  /** Adds counters to the sums of a session and of its model. Returns false if the session does not exist. */
   readonly addUsage: (
     id: SessionId,
     model: Pick<SessionStore.UsageRecord, "provider" | "model">,
     counted: SqlRows.UsageCounts
   ) => Effect.Effect<boolean, SessionStoreError>
-  /** Waits until what was written is safe; absent where it is when it returns. */
+  /** Waits until earlier writes are durable; absent if writes are durable when they return. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
@@ -209,7 +209,8 @@ export const make = ({
   const sessionsRead = new Map<SessionId, ReadSession>()
 
   /**
-   * All messages of a session. Those that were read before are neither read nor decoded again: nobody rewrites them.
+   * Returns all messages of a session. Messages read before are neither read nor decoded again: they are never
+   * rewritten.
    */
   const readAllMessages = Effect.fnUntraced(function* (
     id: SessionId

@@ -8,8 +8,8 @@
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
  * nothing. A power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50
- * writes, secures what came before it. Where the file system cannot do WAL the journal is a rollback journal
- * (`synchronous = FULL`), and what returned survives a power cut as well.
+ * writes, secures all earlier transactions. If the file system does not support WAL, a rollback journal is used
+ * (`synchronous = FULL`), and a transaction that returned survives a power cut as well.
  *
  * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit
  * writes the same pages of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and
@@ -40,8 +40,8 @@ export interface Database {
    */
   readonly write: Run
   /**
-   * The same for statements that run directly one after the other, without an Effect for each: for what is written at
-   * every step of a run.
+   * Like `write`, for statements that run directly one after the other, without an Effect for each: used for the writes
+   * of every step of a run.
    */
   readonly writeDirectly: <A>(
     operation: string,
@@ -106,8 +106,8 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
 }
 
 /**
- * Opens the database in a file, creating or migrating it where it must be; its writes share commits where `within` says
- * how long. It is closed with the scope.
+ * Opens the database in a file, and creates or migrates it if necessary. Its writes share commits for the duration
+ * `within`, if given. It is closed with the scope.
  */
 export const open = Effect.fnUntraced(function* (
   path: string,

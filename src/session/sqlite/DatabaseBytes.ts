@@ -1,11 +1,11 @@
 /**
- * The bytes of a SQLite database file and of its write-ahead log, as far as a repair needs them: what is wrong with a
- * file before SQLite opens it, a header for a file that has lost its own, and the pages that a log holds. Pure.
+ * The bytes of a SQLite database file and of its write-ahead log, as far as a repair needs them: detects damage before
+ * SQLite opens a file, builds a header for a file that has lost its own, and lists the pages in a log. Pure.
  *
  * **Details**
  *
- * The layout is that of <https://www.sqlite.org/fileformat2.html>: the header is sections 1.3, the log section 4.
- * Numbers are big-endian.
+ * The layout follows <https://www.sqlite.org/fileformat2.html>: sections 1.3 (header) and 4 (log). Numbers are
+ * big-endian.
  */
 
 /** Bytes of the header of a database. */

@@ -124,8 +124,8 @@ export const make = Effect.fnUntraced(function* (
       const logged = hasLog ? yield* applyLog(copy, yield* fs.open(`${path}-wal`, { flag: "r" })) : 0
       const before = yield* readAt(copy, 0, DatabaseBytes.headerSize)
       const view = new DataView(before.buffer, before.byteOffset, before.byteLength)
-      // A file that was cut off is as long as it says, as long as that is believable: what is missing is then known to
-      // be missing.
+      // A truncated file is extended to the length in its header, if that is plausible, so that missing pages are
+      // detected as missing.
       const named = DatabaseBytes.hasMagic(before) && before.length >= 32 ? view.getUint32(28) : 0
       const present = Math.ceil(Math.max(size, logged * pageSize) / pageSize)
       const pages = Math.max(present, logged, Math.min(named, present * 64))

@@ -1,13 +1,12 @@
 /**
- * Indexes of messages that are filled when somebody searches: a turn of a run writes its messages and nothing for a
- * search.
+ * Indexes of messages that are filled by searches: a turn of a run writes only its messages, not the index.
  *
  * **Details**
  *
- * `state_meta` has the place of each index: the id up to which messages are in it. A search adds those behind it first,
- * some in each transaction, in which the place moves too. What could not be added (the file takes nothing, another
- * process writes to it) is read and scanned instead, so that a search always sees every message.
- * `hermes sessions optimize` adds what is missing as well.
+ * `state_meta` has the place of each index: the id up to which messages are indexed. A search first adds later messages
+ * in several transactions, each of which also moves the place. Messages that could not be added (the file is read-only,
+ * another process writes to it) are read and scanned instead, so that a search always covers every message.
+ * `hermes sessions optimize` adds missing messages as well.
  *
  * A message that is removed or changed leaves its index by a trigger; the place moves back where the ids of removed
  * messages are given again.
@@ -48,7 +47,9 @@ export interface MessageIndex {
   readonly fill: (most?: number) => Effect.Effect<void, SqlError>
 }
 
-/** Adds the next messages and moves the place; returns how much was added, undefined where none was missing. */
+/**
+ * Adds the next messages and moves the place. Returns the number of added messages, or undefined if none was missing.
+ */
 const addSome =
   (key: string, add: (all: All, place: number) => AddedMessages | undefined) =>
   (all: All): number | undefined => {
@@ -58,7 +59,10 @@ const addSome =
     return some.added
   }
 
-/** Makes an index of an open database: of its place in `state_meta`, and of what adds the messages behind a place. */
+/**
+ * Makes an index of an open database from the key of its place in `state_meta` and a function that adds the messages
+ * after a place.
+ */
 export const make = (
   { read, sql }: Database,
   key: string,
@@ -70,7 +74,8 @@ export const make = (
       SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ${key}), 0) >= coalesce(max(id), 0) AS isFilled FROM messages`,
     ([row]) => row?.isFilled === 1
   )
-  // A file that another process writes to is not waited for as a write of a session is: what is missing is scanned.
+  // Unlike the write of a session, this does not wait while another process writes to the file: missing messages are
+  // scanned.
   const write = sql.transaction(sql.statements(addSome(key, add)))
   return {
     place: Effect.map(

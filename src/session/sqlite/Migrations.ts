@@ -8,8 +8,8 @@
  * have run, the header's application id that the file is ours.
  *
  * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
- * stand behind the counters, so that reading those does not read them. `run_record.body` is an event without the
- * message that `messages` has at its `position`; a row with a `content_key` stands there once per session.
+ * are stored after the counters, so that reading the counters does not read them. `run_record.body` is an event without
+ * the message that `messages` has at its `position`; a row with a `content_key` is stored once per session.
  *
  * Source: `hermes-product.md` §4.1.
  */

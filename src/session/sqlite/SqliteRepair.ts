@@ -41,7 +41,7 @@ type Sql = SqlClient
 
 const makeFailure = (message: string): SessionStoreError => new SessionStoreError({ operation: "repair", message })
 
-/** First line of what SQLite says. */
+/** Returns the first line of SQLite's message. */
 const formatSqlError = (error: SqlError): string => {
   const { cause } = error.reason
   return (cause instanceof Error ? cause.message : error.message).replace(/\s+/gu, " ")
@@ -93,7 +93,7 @@ const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
 })
 
 /**
- * Builds the search index anew, also when its own tables are damaged; that of signs is emptied, and searches fill it.
+ * Rebuilds the search index, even if its own tables are damaged. The index of signs is emptied, and searches fill it.
  */
 const rebuildIndex = (sql: SqliteClient.Client) => {
   const fill = Effect.gen(function* () {
@@ -127,7 +127,7 @@ interface StoredMessage {
 
 const pageSize = 500
 
-/** Messages whose stored form cannot be read, without those of newer versions. */
+/** Finds messages whose stored form cannot be read, except messages of newer versions. */
 const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
   const damaged: Array<StoredMessage> = []
   let after = -1
@@ -217,8 +217,7 @@ const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: Sqli
 }
 
 /**
- * Writes what can be read of a database to a new file in its place; returns where the damaged one is, and what was
- * saved.
+ * Replaces a database by a new file with its readable data. Returns the path of the damaged file, and the saved data.
  */
 const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
   const fs = yield* FileSystem.FileSystem

@@ -10,7 +10,7 @@ import type { Limit, PruneResult, Service } from "../SessionRetention.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import type * as Database from "./Database.ts"
 
-/** Row of `state_meta` with the time of the last removal that nobody asked for by hand. */
+/** Row of `state_meta` with the time of the last automatic removal. */
 const lastKey = "last_auto_prune"
 
 /** Lease of the process that removes. */
@@ -49,7 +49,7 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
         AND sum(ended_at IS NULL AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
         ${source === undefined ? sql`` : sql`AND sum(family.id = family.root AND source = ${source}) = 1`}`
 
-  /** Removes a conversation if it still is old and nobody has it. */
+  /** Removes a conversation if it is still old and not in use. */
   const removeConversation = (root: string, limit: Limit) =>
     write(
       "prune",

@@ -73,9 +73,9 @@ type All = SqliteClient.Database["all"]
 
 /** Changes of a transaction in the row of a session, which are one statement however many operations make them. */
 interface RowChange {
-  /** Messages of the session, those of the transaction included. */
+  /** Messages of the session, including messages added by the transaction. */
   count: number
-  /** False where no call of the session has begun. */
+  /** False if no call of the session has begun. */
   hasBegun: boolean
   appended: readonly [messages: number, calls: number, now: number] | undefined
   counted: SqlRows.UsageCounts | undefined
@@ -91,7 +91,7 @@ const writeChange = (all: All, id: string, { appended, counted }: RowChange): vo
 /** Changes of rows by their transaction and session. */
 const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
 
-/** Finds the changes of the transaction in the row of a session; undefined where there is no such session. */
+/** Finds the changes of the transaction in the row of a session, or returns undefined if the session does not exist. */
 const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
   let known = changes.get(transaction)
   if (known === undefined) changes.set(transaction, (known = new Map()))
@@ -108,7 +108,7 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
   known.set(id, change)
   transaction.putOff((all) => {
     writeChange(all, id, change)
-    // It is read again by what comes behind.
+    // Later operations read it again.
     known.delete(id)
   })
   return change

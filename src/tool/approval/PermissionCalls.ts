@@ -24,7 +24,7 @@ import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { Concern, OfferedRules, Outcome } from "./Question.ts"
 
-/** Rules that decide about a call; `isHostAllowed` tells of one that a command reaches. */
+/** Rules that decide about a call; `allowsHost` tells of one that a command reaches. */
 export interface CallJudgement extends Permissions.Judgement {
   readonly allowsHost?: ((host: string) => boolean) | undefined
 }

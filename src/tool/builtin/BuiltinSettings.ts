@@ -30,7 +30,7 @@ export interface FileLimits {
   readonly lineChars: number
 }
 
-/** Limits of one call of `read_file`; the defaults are those of `hermes-product.md` §6. */
+/** Limits of one `read_file` call, with the defaults of `hermes-product.md` §6. */
 export const FileLimits = Context.Reference<FileLimits>("hermes-effect/tool/builtin/FileLimits", {
   defaultValue: () => ({ chars: 100_000, lines: 2_000, lineChars: 2_000 })
 })
@@ -44,7 +44,7 @@ export interface TerminalSettings {
   readonly environment: Exceptions
 }
 
-/** Settings of `terminal` and `process`; the defaults are those of `hermes-product.md` §6. */
+/** Settings of `terminal` and `process`, with the defaults of `hermes-product.md` §6. */
 export const TerminalSettings = Context.Reference<TerminalSettings>("hermes-effect/tool/builtin/TerminalSettings", {
   defaultValue: () => ({ timeoutSeconds: 180, outputChars: 50_000, environment: { passThrough: [], reserved: [] } })
 })
@@ -58,7 +58,7 @@ export interface CodeSettings {
   readonly environment: Exceptions
 }
 
-/** Settings of the scripts of `execute_code`; the defaults are those of `hermes-product.md` §6. */
+/** Settings of `execute_code` scripts, with the defaults of `hermes-product.md` §6. */
 export const CodeSettings = Context.Reference<CodeSettings>("hermes-effect/tool/CodeSettings", {
   defaultValue: () => ({
     mode: "project",

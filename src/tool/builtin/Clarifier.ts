@@ -1,5 +1,5 @@
 /**
- * The port to somebody who can be asked. Who shows the questions adds an answer of the user's own words to the choices.
+ * Port for asking the user questions. The implementation adds a free-text answer to the choices.
  *
  * **Example** (Always the first choice)
  *
@@ -24,10 +24,10 @@ export interface Question {
   readonly multiple: boolean
 }
 
-/** Asks, and gives the answer; `undefined` when nobody answered. */
+/** Asks a question and returns the answer, or `undefined` if the user did not answer. */
 export type Ask = (question: Question) => Effect.Effect<ReadonlyArray<string> | undefined>
 
-/** Whom the tool asks. Absent where there is nobody, which is what a runtime starts with. */
+/** Asks the user on behalf of the tool. `undefined`, the default, means that no user can be asked. */
 export const Clarifier = Context.Reference<Ask | undefined>("hermes-effect/tool/Clarifier", {
   defaultValue: () => undefined
 })

@@ -1,10 +1,10 @@
 /**
- * The toolset `clarify`: asks the user, with choices where there are some.
+ * The toolset `clarify`: asks the user questions, with optional choices.
  *
  * **Details**
  *
- * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. Where there is nobody
- * to ask (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
+ * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. If no user can be
+ * asked (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
  *
  * **Example** (A tool that asks the user)
  *
@@ -107,7 +107,7 @@ const handlers = toolkit.toLayer({
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
     }
-    // All of them first: what cannot be asked is known before anybody is bothered.
+    // Checks all questions first, so that the user is not asked any if one is invalid.
     yield* Effect.forEach(questions, checkQuestion)
     return { answers: yield* Effect.forEach(questions, (given) => promptUser(ask, given)) }
   }, Problem.mapToFailure)

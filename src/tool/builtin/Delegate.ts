@@ -113,7 +113,7 @@ const makeRefusal = (error: string) => ({ success: false as const, error })
 
 const decodeTasks = Schema.decodeUnknownOption(Schema.Array(TaskParameter))
 
-/** The tasks of a call, or why there are none. Some models send a list as its JSON text. */
+/** Returns the tasks of a call, or the reason why they cannot be read. Some models send the list as JSON text. */
 const readTasks = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
   const { background: _, tasks, ...single } = params
   if (tasks === undefined) return [single]
@@ -141,7 +141,7 @@ const delegateTasks = Effect.fnUntraced(function* (params: typeof Parameters.Typ
   if (params.background === true && whole.length > 1) {
     return yield* Effect.fail(makeRefusal("background is for a single task: give one goal, or wait for the tasks"))
   }
-  // A child is waited for where nobody would hear of it later.
+  // In an unattended run no later turn could receive the result, so the call waits for the child.
   if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
     return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => makeRefusal(message))
   }

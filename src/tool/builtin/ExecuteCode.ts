@@ -4,16 +4,16 @@
  *
  * **Details**
  *
- * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function; the
- * calls take the way of every other call of the run. It can call neither itself nor `delegate_task` nor tools of MCP
- * servers. Its environment has no credentials, and what it started ends with it. Output is kept up to
+ * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function, and
+ * its calls are handled like all other calls of the run. It cannot call itself, `delegate_task` or tools of MCP
+ * servers. Its environment has no credentials, and all processes that it starts end with it. Output is limited to
  * {@link stdoutBytes} and {@link stderrBytes}.
  *
  * **Gotchas**
  *
- * The process is no sandbox of its own: what commands may do here, the script may do. Without a wall it is approved
- * like a destructive call; a script that failed at one is asked about, and runs again outside of it, whole. The calls
- * that it makes are judged again, each by itself.
+ * The process is not a sandbox: the script may do everything that commands may do here. Without a sandbox it needs
+ * approval like a destructive call. If the sandbox blocks a script, the user is asked, and the whole script runs again
+ * outside the sandbox. Each tool call that it makes is judged separately.
  *
  * **Example** (An agent that writes scripts)
  *
@@ -102,7 +102,7 @@ const files: Readonly<
   python: { script: "script.py", prelude: "prelude.py", start: ScriptBridge.python }
 }
 
-/** The part of an output that is kept, with a note of what is missing. */
+/** Returns the retained part of an output, with a note about the omitted bytes. */
 const renderKeptOutput = (buffer: OutputText.OutputBuffer): string => {
   const { head, omitted, tail } = buffer.kept()
   const decodeText = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))

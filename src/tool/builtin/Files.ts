@@ -3,9 +3,8 @@
  *
  * **Details**
  *
- * It works on the files of the runtime's environment inside the rules of `file/Fence.ts`. {@link FileState} is shared
- * with the runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules
- * speak of.
+ * It works on the files of the runtime's environment under the rules of `file/Fence.ts`. {@link FileState} is shared
+ * with the runtime, which reports session events to it. {@link Places} names the directories used by the rules.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

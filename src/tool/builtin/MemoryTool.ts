@@ -1,5 +1,5 @@
 /**
- * The toolset `memory`: what the model keeps over sessions, about its work and about the user.
+ * The toolset `memory`: notes about work and user that the model keeps across sessions.
  *
  * **Details**
  *

@@ -81,7 +81,7 @@ export const tool = Tool.make("patch", {
 
 type Params = typeof tool.parametersSchema.Type
 
-/** Changes to make, and what else the answer says about how they were found. */
+/** Changes to make, and notes for the answer about how they were matched. */
 interface Edit {
   readonly changes: ReadonlyArray<Change.Change>
   readonly notes: { readonly replacements?: number; readonly matched_by?: string }

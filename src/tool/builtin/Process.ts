@@ -89,7 +89,7 @@ const Result = Schema.Struct({
   total_lines: Schema.optionalKey(Schema.Int),
   showing: Schema.optionalKey(Schema.String),
   note: Schema.optionalKey(Schema.String),
-  /** Reason that a confined environment stopped the process, and what became of it. */
+  /** Reason that a confined environment stopped the process, and whether it ran again outside. */
   sandbox_note: Schema.optionalKey(Schema.String),
   set_aside: Schema.optionalKey(Schema.String)
 })
@@ -227,7 +227,7 @@ const killProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
   }
 })
 
-/** Characters at the end of an output in which the message of the wall is looked for. */
+/** Number of characters at the end of an output that are searched for the sandbox's message. */
 const explainedChars = 8000
 
 /** The tool's handler. */
@@ -237,7 +237,7 @@ export const handler = Effect.gen(function* () {
   const path = yield* Path.Path
   const notes = new WeakMap<BackgroundProcess, string>()
 
-  /** A process that failed at the wall is asked about once; where the user lets it, it is started again outside. */
+  /** Asks once about a process that the sandbox stopped. If the user permits, it is started again outside. */
   const handleStopAtWall = Effect.fnUntraced(function* (process: BackgroundProcess) {
     const ended = process.ended()
     if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}

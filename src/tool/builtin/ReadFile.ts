@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The file is streamed, so that a window of a huge file costs no more memory than of a small one. A window that the
- * conversation holds already, and that did not change, is answered with a stub instead of the same text; after two
- * stubs with an error. The same request three times in a row warns, the fourth is refused: see {@link FileState}.
- * Whoever reads for somebody else than the conversation (a script, a plugin, another program) always gets the text.
+ * The file is streamed, so a window of a huge file needs no more memory than a window of a small one. If the
+ * conversation already contains the window and it did not change, the result is a stub instead of the same text, and an
+ * error after two stubs. The third identical request in a row warns, the fourth is refused: see {@link FileState}.
+ * Reads on behalf of a script, a plugin or another program always return the text.
  *
  * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office
  * documents, OpenDocument and PDF are refused as binary.

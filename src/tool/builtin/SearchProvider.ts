@@ -43,7 +43,7 @@ export interface SearchProvider {
   readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<SearchHit>, WebError>
 }
 
-/** The engine of a runtime; absent where there is no key for any. */
+/** The search engine of a runtime, or `undefined` if no engine has a key. */
 export const WebSearch = Context.Reference<SearchProvider | undefined>("hermes-effect/tool/WebSearch", {
   defaultValue: () => undefined
 })
@@ -190,7 +190,7 @@ const make = (name: string, engine: Engine, key: Redacted.Redacted, address: str
 })
 
 /**
- * The first engine that the environment has a key for: Tavily, Exa, Brave. `<NAME>_BASE_URL` changes where it is asked.
+ * Returns the first engine with a key in the environment: Tavily, Exa, Brave. `<NAME>_BASE_URL` overrides its address.
  */
 export const fromEnvironment = (get: (variable: string) => string | undefined): SearchProvider | undefined => {
   for (const [name, engine] of Object.entries(engines)) {

@@ -1,17 +1,17 @@
 /**
- * The toolset `session_search`: what was said in earlier conversations.
+ * The toolset `session_search`: searches and shows earlier conversations.
  *
  * **Details**
  *
- * The arguments choose one of four shapes: `query` finds messages in other sessions, the best of each session;
- * `session_id` with `around_message_id` shows the messages around one; `session_id` alone shows how a session begins
- * and ends; no arguments list the latest sessions. `message_id` is the place of a message in its session. No model is
- * asked, unless `summarize` wants a summary of what each found session says about the query: then the side task
- * `session_search` answers it.
+ * The arguments choose one of four forms: `query` finds messages in other sessions, the best of each session;
+ * `session_id` with `around_message_id` shows the messages around one; `session_id` alone shows the beginning and end
+ * of a session; without arguments the latest sessions are listed. `message_id` is the index of a message in its
+ * session. No model is called unless `summarize` requests a summary of each found session with respect to the query:
+ * the side task `session_search` then writes it.
  *
- * The session that asks and those that it continues are left out of what is found and listed: the model has them.
- * Sessions of background work are never shown; those of scheduled jobs come last. Sessions of a named key of a server
- * are there for that key alone.
+ * The current session and the sessions that it continues are left out, because the model already has them. Sessions of
+ * background work are never shown, and sessions of scheduled jobs come last. Sessions of a named server key are visible
+ * only to that key.
  *
  * **Example** (An agent that remembers)
  *
@@ -145,8 +145,8 @@ const toProblem = (error: SessionNotFound | SessionStoreError): Problem.Problem 
   })
 
 /**
- * A session with those that it works for, and the sessions that were compacted into them: what was left out stands in
- * those alone.
+ * A session with its parents, and the sessions that were compacted into them. Only the latter contain the text that
+ * compaction removed.
  */
 interface Lineage {
   readonly own: ReadonlyArray<SessionId>
@@ -170,7 +170,7 @@ const collectLineage = Effect.fnUntraced(function* (
   return { own, compacted }
 })
 
-/** Hits without those of compacted sessions whose message the session still has. */
+/** Removes hits in compacted sessions if the current session still contains the message. */
 const removeCompactedCopies = Effect.fnUntraced(function* (hits: ReadonlyArray<Hit>, { compacted, own }: Lineage) {
   const [current] = own
   if (current === undefined || !hits.some(({ sessionId }) => compacted.includes(sessionId))) return hits
@@ -240,7 +240,7 @@ const buildQuestion = (query: string, text: string): Prompt.Message =>
     ]
   })
 
-/** A summary of what a session says about the query; a text that says why there is none. */
+/** Summarizes a session with respect to the query, or returns the reason for a failure. */
 const summarizeHit = Effect.fnUntraced(function* (query: string, { messageId, sessionId }: Hit) {
   const store = yield* SessionStore
   const ask = yield* SideModel
@@ -255,11 +255,11 @@ const summarizeHit = Effect.fnUntraced(function* (query: string, { messageId, se
   )
 })
 
-/** Sessions that whoever asks may see. */
+/** Returns the items whose session the client may see. */
 const filterVisible = <A>(items: ReadonlyArray<A>, session: (item: A) => Session, client: string | undefined) =>
   Effect.filter(items, (item) => Effect.map(SessionAudience.findOwner(session(item)), (owner) => owner === client))
 
-/** Hits in the sessions that whoever asks may see; those of others take no place of theirs. */
+/** Finds hits in sessions that the client may see. Hits in other sessions do not count toward the limit. */
 const findHits = Effect.fnUntraced(function* (
   query: string,
   options: SearchOptions,
@@ -343,7 +343,7 @@ const browseSessions = Effect.fnUntraced(function* (
   }
 })
 
-/** The session that a text stands for, among those that whoever asks may see. */
+/** Resolves a reference to a session that the client may see. */
 const resolveSession = Effect.fnUntraced(function* (reference: string, client: string | undefined) {
   const store = yield* SessionStore
   const found = yield* store.resolve(reference).pipe(

@@ -38,7 +38,7 @@ export type Ask = (
   call: Pick<Call, "sessionId" | "taskId" | "turnId">
 ) => Effect.Effect<string, SideModelError>
 
-/** The port to the model that does side tasks for tools. Absent where a runtime has none. */
+/** Port for the model that does side tasks for tools. `undefined` if the runtime has no such model. */
 export const SideModel = Context.Reference<Ask | undefined>("hermes-effect/tool/SideModel", {
   defaultValue: () => undefined
 })

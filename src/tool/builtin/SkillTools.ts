@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A model finds a skill by the index in its prompt or by `skills_list`, reads it with `skill_view`, and then the files
- * beside it. The same text is given once to a conversation that still has it. `skill_manage` makes a way of working a
- * skill, and corrects it: each of its calls needs an approval, as a write outside of the working tree does, since later
- * sessions follow what stands there.
+ * A model finds a skill through the index in its prompt or `skills_list`, and reads it and its files with `skill_view`.
+ * A text is not returned again while the conversation still contains it. `skill_manage` stores a procedure as a skill
+ * and corrects it. Each of its calls needs an approval, like a write outside the working tree, because later sessions
+ * follow the skill.
  *
  * **Example** (An agent with skills)
  *
@@ -119,7 +119,7 @@ const maxOutput = 4_000
 
 const command = /!`([^`\n]{1,1000})`/g
 
-/** Output of a command in the text of a skill, or why there is none. */
+/** Returns the output of a command in the text of a skill, or the reason for its failure. */
 const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
   const result = Json.readFields(
     typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output
@@ -133,8 +133,8 @@ const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
 }
 
 /**
- * The text of a skill with the outputs of its commands in their places. They run in the skill's directory by
- * the way of a command of the model: hooks, floor, approvals. A file beside the skill has none.
+ * Replaces the commands in the text of a skill with their outputs. They run in the skill's directory, and hooks, floor
+ * and approvals apply as to the model's own commands. Other files of the skill are returned unchanged.
  */
 const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }: SkillStore.View) {
   const run = yield* NestedCalls
@@ -231,7 +231,7 @@ const toChange = ({
   }
 }
 
-/** The change that the arguments of a call of `skill_manage` mean, where they mean one. */
+/** Parses the arguments of a `skill_manage` call as a change, if they describe one. */
 export const parseChange = (params: unknown): Option.Option<SkillStore.Change> =>
   Option.flatMap(Schema.decodeUnknownOption(manage.parametersSchema)(params), (asked) => {
     const change = toChange(asked)

@@ -5,11 +5,11 @@
  * **Details**
  *
  * The result is `output`, `exit_code` and `error`, in this order; a command that exits with another code than 0 is a
- * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that is cut by its
- * timeout gives what it wrote and code 124; one that is stopped by `StopRequested` code 130.
+ * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that times out
+ * returns its output so far and code 124; one that is stopped by `StopRequested` returns code 130.
  *
- * Questions and refusals before a command runs (approvals, dangerous commands) and redaction of its output are no
- * part of the handler: they stand in front of every tool.
+ * Checks before a command runs (approvals, dangerous commands) and redaction of its output are not part of the handler:
+ * they apply to every tool.
  *
  * **Example** (An agent with a shell)
  *
@@ -100,7 +100,7 @@ const reportProgress = (
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
-/** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
+/** Lets a run's listeners rewrite an output. Without listeners it is returned unchanged. */
 const transformOutput = Effect.fnUntraced(function* (
   environment: Environment,
   command: string,
@@ -475,8 +475,8 @@ export const layer: Layer.Layer<
 > = toolkit.toLayer(make)
 
 /**
- * The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is
- * none.
+ * Selects the deletions that cannot be undone. A snapshot saves the files that a command deletes, but background
+ * processes have no snapshot.
  */
 const selectUncoveredLosses: Toolset.Uncovered = ({ background, command, workdir }, found) =>
   typeof command !== "string"

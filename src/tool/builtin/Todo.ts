@@ -1,14 +1,14 @@
 /**
- * The toolset `todo`: the model's own list of what is to be done, one for each session.
+ * The toolset `todo`: the model's own list of tasks, one for each session.
  *
  * **Details**
  *
- * Called without `todos` it is read. Otherwise the items given take the place of the list or, with `merge`, change and
- * extend it. Of a known item only what changes has to be given. What does not fit (too many items, too long, an item
- * without text) is an error and changes nothing.
+ * A call without `todos` returns the list. Otherwise the given items replace the list or, with `merge`, change and
+ * extend it. A known item needs only its changed fields. Invalid input (too many items, too long, an item without text)
+ * is an error and changes nothing.
  *
- * Lists live in {@link TodoState}, in memory. In a runtime a list that is not there is read from the stored messages of
- * its session ({@link layerOfSessions}), so that a session that is resumed has its own.
+ * Lists live in {@link TodoState}, in memory. In a runtime a missing list is read from the stored messages of its
+ * session ({@link layerOfSessions}), so that a resumed session has its list.
  *
  * **Example** (Lists are pure)
  *
@@ -152,7 +152,7 @@ const toAnswer = (todos: ReadonlyArray<Item>): typeof Answer.Type => {
 
 const decodeAnswer = Schema.decodeUnknownOption(Answer)
 
-/** The list that a conversation ends with: that of the last `todo` call that succeeded; empty where there is none. */
+/** Returns the list of the last successful `todo` call in a conversation, or an empty list. */
 export const fromHistory = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Item> => {
   for (const message of messages.toReversed()) {
     if (message.role !== "tool") continue

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The image is a file (with the rules of `read_file`), an http(s) address (with those of `web_extract`) or a data URL.
- * What it is, is told by its bytes, not by its name.
+ * The image is a file (rules of `read_file`), an http(s) address (rules of `web_extract`) or a data URL. Its media type
+ * is detected from its bytes, not from its name.
  *
  * **Example** (What a file is)
  *

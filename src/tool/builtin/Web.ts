@@ -1,12 +1,11 @@
 /**
- * The toolset `web`: `web_search` by the engine that there is a key for, and `web_extract`, which reads pages by
- * itself.
+ * The toolset `web`: `web_search`, which uses the engine with a key, and `web_extract`, which reads pages itself.
  *
  * **Details**
  *
- * A page that cannot be read is an error beside the results of the others, never of the whole call. A page becomes
- * readable text; one of more than {@link summariseAbove} characters is condensed by the side model where there is one
- * and otherwise cut; one of more than {@link refuseAbove} is refused. Without a key there is no `web_search`.
+ * A page that cannot be read is an error in its own result and does not fail the call. A page is converted to readable
+ * text. Above {@link summariseAbove} characters the side model condenses it, or it is cut if the runtime has no side
+ * model; above {@link refuseAbove} it is refused. Without a key, `web_search` is not available.
  *
  * **Example** (An agent that may look things up)
  *
@@ -42,17 +41,17 @@ import * as Fetch from "../fence/Fetch.ts"
 import * as UrlSecrets from "../fence/UrlSecrets.ts"
 import { WebSearch } from "./SearchProvider.ts"
 
-// The text of a page: what Readability finds to be its article, with headings, lists, links and code kept as Markdown.
-// The only place that knows Readability and linkedom; both are loaded with the first page.
+// Extracts the text of a page: the article found by Readability, with headings, lists, links and code as Markdown. Only
+// this module uses Readability and linkedom; both are loaded with the first page.
 //
 // **Gotchas**
 //
-// A page can be made so that parsing it takes minutes. It gets `maxMillis`, and is then stripped of its tags instead.
+// Parsing a malicious page can take minutes. After `maxMillis` its tags are stripped instead.
 
 /** Time that a page may take. */
 const maxMillis = 2000
 
-/** Members of a DOM node that are used. linkedom's own types want those of a browser. */
+/** The members of a DOM node that are used. linkedom's own types require browser types. */
 interface Node {
   readonly nodeType: number
   readonly nodeName: string
@@ -174,7 +173,7 @@ const stripTags = (html: string): string => collapseBlanks(withoutCode(html).rep
 
 type Parse = (html: string) => { readonly document: unknown }
 
-/** The article of a page, and everything that it says where no article is found. */
+/** Returns the article of a page, or its whole text if no article is found. */
 const parsePage = (html: string, url: string, parse: Parse, articleOf: (document: unknown) => Article | null): Page => {
   // Types of a browser's DOM, which this program does not have; these members are all that is used.
   const document = parse(html).document as { querySelector: (selector: string) => Node | null }

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * Missing directories are made, the mode of a replaced file and the target of a symbolic link are kept, the content is
- * read back. The answer warns when the file was changed by somebody else since this session read it. Diagnostics of a
- * language server are not given; JSON, YAML and TOML are checked for their syntax.
+ * Missing directories are created, the mode of a replaced file and the target of a symbolic link are preserved, and the
+ * content is read back. The result warns if another session or program changed the file since this session read it. The
+ * syntax of JSON, YAML and TOML is checked; language servers are not used.
  *
  * **Gotchas**
  *
- * Annotated as not destructive: what it may not touch is refused by the fence, everything else is the agent's normal
- * work and needs no approval (`hermes-llm.md` §13.7 schedules it by path).
+ * Annotated as not destructive: the fence refuses forbidden paths, and every other write is the agent's normal work and
+ * needs no approval (`hermes-llm.md` §13.7 schedules it by path).
  *
  * Source: `hermes-product.md` §2.3.
  */

@@ -1,6 +1,5 @@
 /**
- * Surroundings of a tool call, as far as they concern jobs: what new ones are given, and whether one of them is
- * running.
+ * Context of a tool call with respect to jobs: the defaults of new jobs, and the job that is running, if any.
  *
  * **Example** (What new jobs are given)
  *
@@ -28,7 +27,7 @@ export interface Defaults {
 /** See {@link Defaults}. */
 export const CronDefaults = Context.Reference<Defaults>("hermes-effect/tool/CronDefaults", { defaultValue: () => ({}) })
 
-/** The job that this fiber runs, if it runs one. What happens in it may not make further jobs, unless it is said so. */
+/** The job that this fiber runs, if any. It may not create further jobs unless `maySchedule` is set. */
 export const InsideJob = Context.Reference<{ readonly id: string; readonly maySchedule: boolean } | undefined>(
   "hermes-effect/tool/InsideJob",
   { defaultValue: () => undefined }

@@ -77,11 +77,11 @@ export interface Service {
    * over.
    */
   readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
-  /** Takes a job for a run; undefined when it is not due any more, or somebody else has it. */
+  /** Claims a job for a run. Returns `undefined` if it is no longer due, or another process has claimed it. */
   readonly claim: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
-  /** Takes a job for a run now, whatever its schedule says; the schedule stays as it is. */
+  /** Claims a job for an immediate run, regardless of its schedule, which does not change. */
   readonly take: (reference: string) => Effect.Effect<JobClaim.Claim, CronError>
-  /** Says that a run still lives; false when it is not the holder's any more. */
+  /** Renews the lease of a run. Returns `false` if the caller no longer holds it. */
   readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
   /** Says how a run ended. */
   readonly settle: (
@@ -213,7 +213,7 @@ export const make = (file: JobFile.JobFile): Service => {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
     const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
-    // Most of the time there is nothing to write, and nobody has to wait for a lock.
+    // Usually nothing needs to be written, so no lock is taken.
     if (!jobs.some(isStale)) return jobs.filter((job) => JobClaim.isDue(job, now))
     return yield* file.change(({ jobs }) => {
       const swept = jobs.map((job) => JobClaim.sweepJob(job, now))

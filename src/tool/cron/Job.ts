@@ -1,10 +1,10 @@
 /**
- * A scheduled job: what it does, when, with what, and how its runs went.
+ * A scheduled job: its work, schedule, tools and model, and the results of its runs.
  *
  * **Details**
  *
- * Names are those of the file and of what tools and commands print. Times are ISO 8601. Provider and model are those of
- * the moment when the job was made, so that a change of the configuration does not change what runs at night.
+ * Field names match the file and the output of tools and commands. Times are ISO 8601. Provider and model are fixed
+ * when the job is created, so that a configuration change does not affect unattended runs.
  *
  * Source: `hermes-product.md` §2.5.
  */
@@ -35,7 +35,7 @@ const Running = Schema.Struct({
   token: Schema.String,
   since: Schema.String,
   lease_until: Schema.String,
-  /** True when its time had come, or somebody wanted it now; only the first counts as one of its runs. */
+  /** `schedule` if the job was due, `request` if a user started it. Only the former counts as one of its runs. */
   why: Schema.Literals(["schedule", "request"])
 })
 
@@ -45,7 +45,7 @@ const work = {
   /** Prompt for the agent; empty where a script or a skill says it all. */
   prompt: Schema.String,
   skills: Schema.Array(Schema.String),
-  /** A file below `scripts/` of the home directory; what it prints goes before the prompt. */
+  /** A file below `scripts/` of the home directory. Its output is put before the prompt. */
   script: Schema.optionalKey(Schema.String),
   /** True when the script's output is the result; no model is asked. */
   no_agent: Schema.Boolean,
@@ -68,7 +68,7 @@ export const Job = Schema.Struct({
   next_run_at: Schema.NullOr(Schema.String),
   /** Runs that its schedule asked for. */
   runs: Schema.Natural,
-  /** Moments that passed while nobody looked. */
+  /** Number of due times missed while the scheduler was not running. */
   missed: Schema.Natural,
   /** Runs in a row that failed. */
   failures: Schema.Natural,
@@ -106,7 +106,7 @@ export const makeRefusal = (message: string): CronRefused => new CronRefused({ m
 /** Names the job's activity: its state, or that it runs at the moment. */
 export const describeState = ({ running, state }: Job): string => (running === null ? state : "running")
 
-/** Number of of its runs are behind it: `2/5`, `2` where there is no end. */
+/** Formats the number of completed runs: `2/5`, or `2` without a limit. */
 export const formatProgress = ({ runs, times }: Job): string => (times === null ? String(runs) : `${runs}/${times}`)
 
 /** Time of the next run, in its own time zone; undefined for one that does not. */
@@ -115,7 +115,7 @@ export const formatNextRun = ({ next_run_at, schedule, state }: Job): string | u
   return at === undefined ? undefined : JobSchedule.formatTime(at, schedule.timezone)
 }
 
-/** For JSON: what there is to say, and nothing that is not. */
+/** Converts a job to JSON, without empty optional fields. */
 export const toRecord = (job: Job) => ({
   job_id: job.id,
   name: job.name,
@@ -166,7 +166,7 @@ export interface FinishedRun {
 
 /** Outcome of recording the end of a run. */
 export type Settlement =
-  /** The job was removed meanwhile, or given to somebody else. */
+  /** The job was removed meanwhile, or another process claimed it. */
   | { readonly _tag: "Lost" }
   | {
       readonly _tag: "Settled"
@@ -180,7 +180,7 @@ export type Settlement =
 
 const readTime = (text: string | null): number | undefined => (text === null ? undefined : JobSchedule.toMillis(text))
 
-/** True when its time has come, and nobody has it. */
+/** Returns `true` if the job is due and not claimed. */
 export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
   state === "scheduled" && running === null && (readTime(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
 
@@ -222,8 +222,8 @@ const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRu
 const died = "the process that ran it ended before the run did"
 
 /**
- * The job itself, unless something is left over from the time when nobody looked: a run that died counts as failed, a
- * moment that is too late to make up for as missed.
+ * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and a due time too
+ * old to catch up as missed. Otherwise returns the job unchanged.
  */
 export const sweepJob = (job: Job, now: number): Job => {
   const { next_run_at, running, state } = job
@@ -250,7 +250,7 @@ export const claimScheduled = (job: Job, token: string, now: number): readonly [
   markRunning({ ...job, next_run_at: computeNextRun(job, now) }, token, "schedule", now)
 ]
 
-/** Takes a job that somebody wants to run now. */
+/** Claims a job for an immediate run. */
 export const claimImmediately = (job: Job, token: string, now: number): readonly [Claim, Job] => [
   { job, token, meant: now },
   markRunning(job, token, "request", now)

@@ -3,9 +3,8 @@
  *
  * **Details**
  *
- * A prompt and the texts of skills reach an agent that nobody watches, so they are searched for instructions that want
- * to take it over or carry secrets away. A script lies below `scripts/` of the home directory and is named by its path
- * there.
+ * Prompts and skill texts reach an unattended agent, so they are scanned for instructions that try to take it over or
+ * exfiltrate secrets. A script is located below `scripts/` of the home directory and is named by its path there.
  *
  * Source: `hermes-product.md` §2.3 ("prompts are scanned") and §2.5.
  */
@@ -19,7 +18,7 @@ import * as ConfiguredRoutes from "../../routing/ConfiguredRoutes.ts"
 import type { Job, Model } from "./Job.ts"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** Drafts of jobs, and their validation. What is absent is left as it is, or has no value. */
+/** Draft of a job. An absent field is left unchanged in an existing job and has no value in a new one. */
 export interface Draft {
   readonly name?: string | undefined
   readonly prompt?: string | undefined
@@ -161,7 +160,7 @@ export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): 
     return yield* checkJob(job, draft)
   })
 
-/** A job with what is given changed; a new schedule sets it going again. */
+/** Applies a draft to a job. A new schedule reactivates the job. */
 export const change = (job: Job, draft: Draft, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function* () {
     const given = Object.fromEntries(Object.entries(toWork(draft)).filter(([key]) => isGiven(key, draft)))
@@ -194,13 +193,12 @@ const isGiven = (key: string, draft: Draft): boolean => {
   return name !== undefined && draft[name] !== undefined
 }
 
-// The provider and model of a job: those of the moment when it was made, in place of those of the settings when it
-// runs. Pure.
+// The provider and model of a job. They are fixed when the job is created and override the settings when it runs. Pure.
 //
 // **Details**
 //
-// A key is never remembered. One of the settings goes with the provider that it was given for; where the settings name
-// another provider by now, the job's is asked with the key that its own variable or pool has.
+// API keys are never stored. The key in the settings applies only to the provider named there. If that is now another
+// provider, the job's provider uses the key from its own variable or pool.
 //
 // Source: `hermes-product.md` §2.5 ("provider and model are snapshotted at creation").
 
@@ -214,7 +212,7 @@ const dropUndefined = ({
   ...(base_url === undefined ? {} : { base_url })
 })
 
-/** Takes the model of the settings as it is now; nothing where no model is configured. */
+/** Returns the model that the settings name now, or an empty record if no model is configured. */
 export const readCurrentModel = (settings: Values, environment: Environment["Service"]): Model => {
   const { baseUrl, default: model, provider } = settings.model
   if (provider !== "auto") return dropUndefined({ provider, model, base_url: baseUrl })
@@ -225,8 +223,8 @@ export const readCurrentModel = (settings: Values, environment: Environment["Ser
 }
 
 /**
- * The settings with the model of a job, laid over that of the settings as one source over another: what belongs to
- * another provider or address than the job's goes.
+ * Applies the model of a job to the settings, as one source overrides another. Values for another provider or address
+ * than the job's are dropped.
  */
 export const applyModel = (settings: Values, environment: Environment["Service"], wanted: Model): Values => {
   const { default: model, ...own } = settings.model

@@ -29,10 +29,10 @@ export interface Content {
   readonly problems: ReadonlyArray<string>
 }
 
-/** A file, or what stands in for one. */
+/** A file of jobs, or a substitute. */
 export interface JobFile {
   readonly read: Effect.Effect<Content, CronStoreError>
-  /** Changes the jobs while nobody else does; `undefined` for `jobs` leaves them. */
+  /** Changes the jobs under an exclusive lock; `undefined` for `jobs` leaves them unchanged. */
   readonly change: <A, E>(
     work: (content: Content) => Effect.Effect<readonly [result: A, jobs: ReadonlyArray<Job> | undefined], E>
   ) => Effect.Effect<A, E | CronStoreError>
@@ -89,7 +89,7 @@ const toStoreError =
 /** Names the lease of everybody who changes the jobs of a home directory. */
 const leaseName = "the list of scheduled jobs"
 
-/** The file in a directory, which need not exist yet; changed by whoever has the lease. */
+/** Makes the job file of a directory, which need not exist yet. Changes require the lease. */
 export const make = (directory: string): Effect.Effect<JobFile, never, FileSystem.FileSystem | Leases | Path.Path> =>
   Effect.gen(function* () {
     const leases = yield* Leases

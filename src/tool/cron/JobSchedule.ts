@@ -1,5 +1,5 @@
 /**
- * Schedules of jobs: the texts that users and models write for them, and the moments that they stand for. Pure.
+ * Schedules of jobs: the texts that users and models write, and the times that they denote. Pure.
  *
  * **Details**
  *
@@ -10,12 +10,12 @@
  * | `0 9 * * mon-fri`, `@daily` | a cron expression of five fields, in the schedule's time zone |
  * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once, at that time; without an offset in the schedule's time zone |
  *
- * The time zone is part of the schedule, so that a job means the same after the machine moved. A time that the clock
- * skips is run right after the gap, one that it shows twice is run the first time.
+ * The time zone is part of the schedule, so that a schedule keeps its meaning if the machine moves. A time skipped by
+ * the clock runs right after the gap; a time that occurs twice runs the first time.
  *
  * **Gotchas**
  *
- * A minute is the finest that a schedule can say: it is how often anybody looks.
+ * The resolution of a schedule is one minute, the interval at which jobs are checked.
  *
  * Source: `hermes-product.md` §2.5; the forms are not in it.
  */
@@ -75,7 +75,7 @@ const nicknames: Readonly<Record<string, string>> = {
 /** A moment as it is stored. */
 export const toIso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
-/** The moment of a stored time; undefined when it is none. */
+/** Parses a stored time to milliseconds. Returns `undefined` if it is invalid. */
 export const toMillis = (text: string): number | undefined =>
   Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
 
@@ -95,7 +95,7 @@ const checkBounds = (minutes: number, text: string): Result.Result<number, strin
 
 const time = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?$/i
 
-/** The moment of a time, undefined when the calendar has none such. */
+/** Parses a time to milliseconds. Returns `undefined` if it does not exist in the calendar. */
 const parseMoment = (text: string, timezone: string): number | undefined => {
   const [, day, clock = "00:00", seconds = ":00", offset] = time.exec(text) ?? []
   if (day === undefined) return undefined
@@ -129,7 +129,7 @@ const parseCron = (text: string, timezone: string): Result.Result<Schedule, stri
     : Result.succeed(schedule)
 }
 
-/** Reads what somebody wrote; an error is a line that says what to write instead. */
+/** Parses a written schedule. The error is one line that names valid forms. */
 export const parse = (written: string, { now, timezone }: Reading): Result.Result<Schedule, string> => {
   const text = written.trim().toLowerCase()
   if (!isTimezone(timezone)) return Result.fail(`"${timezone}" is no time zone: write one such as Europe/Berlin or UTC`)
@@ -169,7 +169,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
     : Result.fail(`"${written}" cannot be read: ${forms}`)
 }
 
-/** The first moment later than `after`; undefined when there is none. */
+/** Returns the first time later than `after`, or `undefined`. */
 export const findNextAfter = (schedule: Schedule, after: number): number | undefined => {
   switch (schedule.kind) {
     case "once": {

@@ -115,7 +115,7 @@ export type Family =
 /** A danger of a command. */
 export interface Finding {
   readonly family: Family
-  /** `makeFloorFinding` never runs, whatever allows it; `makeFinding` runs when it is approved. */
+  /** `floor` never runs, whatever allows it; `ask` runs when it is approved. */
   readonly gravity: "floor" | "ask"
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string

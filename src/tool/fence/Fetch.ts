@@ -123,7 +123,7 @@ export const fetch = Effect.fn("Fetch.fetch")(function* (
 
 /** Failure of one address or one search. `message` is one line for the model. */
 export class WebError extends Schema.TaggedError<WebError>("hermes-effect/tool/WebError")("WebError", {
-  /** `makeBlockedError`: a rule does not let it be reached. `makeFailedError`: it could not be read. */
+  /** `blocked`: a rule does not let it be reached. `failed`: it could not be read. */
   reason: Schema.Literals(["blocked", "failed"]),
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())

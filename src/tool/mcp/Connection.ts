@@ -27,9 +27,9 @@ import type { ServerConfig } from "./ServerConfig.ts"
 export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpError")("McpError", {
   server: Schema.String,
   /**
-   * `config`: what is written about it cannot work. `start`: it could not be started or reached. `unauthorized`: it
-   * wants other credentials. `protocol`: it says what no MCP server says. `timeout`: it said nothing in time. `closed`:
-   * it went away. `refused`: it answered with an error.
+   * `config`: its configuration is invalid. `start`: it could not be started or reached. `unauthorized`: it requires
+   * other credentials. `protocol`: it violated the MCP protocol. `timeout`: it did not answer in time. `closed`: it
+   * closed the connection. `refused`: it answered with an error.
    */
   reason: Schema.Literals(["config", "start", "unauthorized", "protocol", "timeout", "closed", "refused"]),
   message: Schema.String,
@@ -65,7 +65,7 @@ export interface Descriptor {
   readonly annotations?: Hints | undefined
 }
 
-/** A piece of what a server answers. */
+/** A content block of a server's answer. */
 export type Block =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "media"; readonly mimeType: string; readonly data: string }

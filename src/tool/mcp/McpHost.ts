@@ -56,7 +56,7 @@ const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontex
   import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport)
 )
 
-/** Makes servers of the tools; what they run ends with the signal. */
+/** Makes MCP servers for the tools. The signal aborts their running calls. */
 const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
   const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
@@ -99,7 +99,7 @@ export const makeHandler = Effect.fnUntraced(function* (
   return (request) => fetch(request)
 })
 
-/** Serves until the input ends. What still runs then is interrupted. */
+/** Serves until the input ends, then interrupts running calls. */
 export const serve = Effect.fn("McpHost.serve")(function* <E>(
   tools: ReadonlyArray<OfferedTool>,
   { input, write }: Wire<E>
@@ -121,7 +121,7 @@ export const serve = Effect.fn("McpHost.serve")(function* <E>(
     Effect.sync(() => {
       for (const line of frame(chunk)) {
         const message = line._tag === "Line" ? Option.getOrUndefined(Json.parse(line.text)) : undefined
-        // The server checks what it gets; what is no message at all has nobody to be answered to.
+        // The server validates messages. Input that is not a message has no sender to answer.
         if (message !== undefined) transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0])
       }
     })

@@ -1,6 +1,6 @@
 /**
- * Logins at MCP servers that ask for OAuth: what was registered there and the tokens, by server. In memory, unless a
- * runtime brings the file of its home directory, which only its owner can read.
+ * Logins at MCP servers that use OAuth: registrations and tokens, by server. They are stored in memory, unless a
+ * runtime provides the file of its home directory, which only its owner can read.
  *
  * Source: `hermes-product.md` §2.4 (oauth).
  */
@@ -30,9 +30,9 @@ const Login = Schema.Struct({
   url: Schema.String,
   client: Schema.optionalKey(Schema.Unknown),
   tokens: Schema.optionalKey(Schema.Unknown),
-  /** Rights that the server asked for while nobody could give them: the next login asks for them too. */
+  /** Scopes that the server requested while no user could grant them. The next login requests them too. */
   wanted: Schema.optionalKey(Schema.String),
-  /** Hosts that took part in the login while its user was there; tokens are renewed at them. */
+  /** Hosts that took part in the interactive login. Tokens may be renewed at them. */
   hosts: Schema.optionalKey(Schema.Array(Schema.String))
 })
 /** See {@link Login}. */
@@ -117,12 +117,12 @@ export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Pat
 //
 // **Details**
 //
-// A run never opens a browser: where a login is needed its connection fails, and says how to log in. So does a call for
-// which the server wants more rights than the login has; what it named is kept, and the next login asks for those
-// rights together with the ones before. A login first has the server refuse a request, which names the rights and the
-// page that describes it. It is known there by `oauth.client_id`, by the document at `oauth.client_metadata_url` where
-// the server takes one, or it registers this program; with an address on this machine to come back to, and who comes
-// back must bring the state that was given out. `oauth.grant: client_credentials` needs no user, and so no login.
+// A run never opens a browser: if a login is needed, the connection fails with instructions. So does a call that needs
+// more scopes than the login has; the missing scopes are stored, and the next login requests them together with the
+// earlier ones. A login first sends a request that the server refuses, and reads the scopes and metadata address from
+// the refusal. The client is identified by `oauth.client_id`, by the document at `oauth.client_metadata_url` if the
+// server supports it, or by dynamic registration. The redirect address is on this machine, and the redirect must carry
+// the issued state. `oauth.grant: client_credentials` needs no user, and so no login.
 //
 // Source: `hermes-product.md` §2.4 (oauth).
 
@@ -193,7 +193,7 @@ const makeDiscovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDisc
   }
 }
 
-/** Makes the client's login provider. The promises are those of the client. */
+/** Makes the client's login provider. The client's interface requires promises. */
 const makeProvider = (
   sdk: Sdk,
   { name }: Pick<ServerConfig, "name">,
@@ -206,7 +206,7 @@ const makeProvider = (
   const redirectUrl = asking?.redirectUrl ?? nowhere
   let verifier = ""
   let requested: string | undefined
-  // A login at another address is none at this one.
+  // A login at another address is not valid for this one.
   const saved = Effect.map(logins.get(name), (login): Login => (login?.url === url.href ? login : { url: url.href }))
   const changeLogin = (part: Partial<Login>): Promise<void> =>
     Effect.runPromise(Effect.flatMap(saved, (login) => logins.set(name, { ...login, ...part })))
@@ -275,8 +275,8 @@ export const readLoginHosts = (
   )
 
 /**
- * Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where
- * they usually are.
+ * Reads the scopes and metadata address from the server's refusal. Returns an empty record if the server cannot be
+ * reached; the default locations are used then.
  */
 const fetchChallenge = (
   sdk: Sdk,
@@ -305,7 +305,7 @@ const fetchChallenge = (
 interface Browser {
   /** Address that the user comes back to. */
   readonly redirectUrl: string
-  /** Nobody can guess it. */
+  /** Unguessable value that the redirect must carry. */
   readonly state: string
   /** Shows the page to the user. */
   readonly open: (url: URL) => void
@@ -316,7 +316,7 @@ interface Browser {
 const makeRefusal = (server: string, message: string) =>
   new McpError({ server, reason: "unauthorized", message: `MCP server "${server}": ${message}` })
 
-/** Logs a user in. What was known of an earlier login is forgotten first. */
+/** Logs a user in. Data of an earlier login is deleted first. */
 export const logIn = Effect.fn("McpLogin.login")(function* (
   config: ServerConfig,
   http: Http,

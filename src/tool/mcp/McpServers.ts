@@ -3,18 +3,17 @@
  *
  * **Details**
  *
- * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that cannot be
- * connected is left out with a warning, and stops neither the others nor the agent; where waiting may help it is tried
- * again in the background, and its tools are there from then on.
+ * All are connected in parallel, and the runtime waits for each at most its `connect_timeout`. A server that cannot be
+ * connected is left out with a warning and stops neither the others nor the agent. After a temporary failure it is
+ * retried in the background, and its tools are available once it connects.
  *
  * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot
- * stays the same object otherwise. A server that goes away is connected again, with growing pauses and
- * {@link maxReconnects} times; its tools stay meanwhile, and a call of them says what is going on. When it does not
- * come back they are taken away. One that is silent and asked for nothing is asked now and then whether it is there
- * (`keepalive`); no answer is a server that went away.
+ * stays the same object otherwise. A lost server is reconnected up to {@link maxReconnects} times, with growing delays.
+ * Its tools stay meanwhile, and their calls report the state. If it does not come back, its tools are removed. An idle
+ * server is pinged at intervals (`keepalive`); without an answer it counts as lost.
  *
- * A server with more than {@link lazyAbove} tools is offered by one tool that searches among them: what it finds is
- * offered from the next step on.
+ * A server with more than {@link lazyAbove} tools is represented by one search tool. The tools that it finds are
+ * available from the next step on.
  *
  * Source: `hermes-product.md` §2.4.
  */

@@ -7,9 +7,9 @@
  * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a
  * changed tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
  *
- * A program is asked in the words of 2025 first, because some old ones die of a question that they do not know, and in
- * those of 2026 if it refuses. A server with an address is asked what it speaks; one that refuses the present HTTP
- * transport is tried with the one of 2024.
+ * A program is first contacted with the 2025 revision, because some old programs crash on unknown requests, and with
+ * the 2026 revision if it refuses. A server with an address is asked for its revision. If it refuses the current HTTP
+ * transport, the 2024 transport is tried.
  *
  * **Example** (An application with the tools of a server)
  *
@@ -428,7 +428,7 @@ const makeConnection = (
   }
 }
 
-/** One way, tried in a scope of its own: what it started is gone when it failed. */
+/** Tries one way to connect in a separate scope, so that a failure releases its resources. */
 const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {
   const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
   return yield* connectBy(sdk, config, way).pipe(

@@ -1,7 +1,6 @@
 /**
- * Translates failures of the official client. Its errors are told apart by what they carry, so that nothing of the
- * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a
- * status.
+ * Translates failures of the official client. Errors are distinguished by their fields, so that the client need not be
+ * loaded here: a protocol error has a numeric code, a client error a text code, an HTTP answer a status.
  */
 import * as Predicate from "effect/Predicate"
 import { McpError, toOneLine, type Reason } from "./Connection.ts"

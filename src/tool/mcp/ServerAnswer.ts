@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The text is bounded, with a note where it was cut. Structured content stands in for a text where there is none.
- * Content that a model cannot be shown is described.
+ * The text is bounded, with a note at the cut. Structured content is used if there is no text. Content that cannot be
+ * shown to a model is described.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */

@@ -89,7 +89,7 @@ export interface Http {
   readonly _tag: "Http"
   readonly url: URL
   readonly headers: Secrets
-  /** Settings of its login; undefined where it needs none. */
+  /** Settings of its login; `undefined` if it needs no login. */
   readonly oauth: OAuth | undefined
 }
 

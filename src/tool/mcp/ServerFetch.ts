@@ -28,7 +28,7 @@ export interface ServerHosts {
   readonly isAdmitted: (host: string) => boolean | Promise<boolean>
 }
 
-/** Tests further hosts of a server: those of its login, and those that the policy lists. */
+/** Tests further hosts of a server: the hosts of its login and of the policy. */
 export const makeHostTest =
   (policy: Pick<Policy, "hosts" | "unknownHosts">, hostsOfLogin: () => Promise<ReadonlyArray<string>>) =>
   async (host: string): Promise<boolean> =>

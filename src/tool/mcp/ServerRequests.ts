@@ -1,13 +1,13 @@
 /**
- * Requests of a server to the user in the middle of a call: asked field by field, with the choices that it offers.
+ * Requests of a server to the user during a call, asked field by field with the choices that the server offers.
  *
  * **Details**
  *
- * The user is told which server asks and can decline before anything is answered. Where nobody can be asked the request
- * is declined; who does not answer cancels it. Answers that do not fit their field are asked for again,
- * {@link maxTries} times at most. A field with a default, or one that is not required, has a choice for that.
+ * The question names the server, and the user can decline before answering any field. If no user can be asked, the
+ * request is declined; if the user does not answer, it is cancelled. An invalid answer is asked again, with at most
+ * {@link maxTries} tries. A field that is optional or has a default offers a choice for it.
  *
- * Hidden characters are marked. An address is shown whole; a request with one that is too long for that is declined.
+ * Hidden characters are marked. An address is shown in full; a request with an address too long for that is declined.
  *
  * Source: `hermes-product.md` §2.4 (elicitation).
  */
@@ -32,7 +32,7 @@ import type { ServerConfig } from "./ServerConfig.ts"
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
   readonly sample: (request: SamplingRequest, signal: AbortSignal) => Promise<string>
-  /** Routes requests that arrive during a call to whoever that call could ask. */
+  /** Routes requests that arrive during a call to the user of that call. */
   readonly during: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
@@ -151,7 +151,7 @@ interface Field {
   readonly read: (answer: ReadonlyArray<string>) => Value | undefined
 }
 
-/** The choices of a schema: what is shown, and what it stands for. */
+/** Reads the choices of a schema as shown texts and their values. */
 const readOptions = (schema: Fields): ReadonlyArray<readonly [shown: string, value: string]> => {
   const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
   if (titled !== undefined) {
@@ -192,7 +192,7 @@ const makeReader = (schema: Fields, options: ReturnType<typeof readOptions>): Fi
   }
 }
 
-/** The default of a field, where it is one of its values. */
+/** Reads the default of a field, if it is a valid value. */
 const readDefault = (field: Fields, options: ReturnType<typeof readOptions>): Field["asIs"] => {
   const value = field["default"]
   if (value === undefined || value === "") return undefined
@@ -228,7 +228,7 @@ const readFields = (schema: unknown): ReadonlyArray<Field> => {
   })
 }
 
-/** The value of a field, which may be none; undefined when nobody answers or nothing fits. */
+/** Asks for the value of a field, which may be absent. Returns `undefined` without a valid answer. */
 const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, multiple, question, read }: Field) {
   for (let tries = 0; tries < maxTries; tries++) {
     const answer = yield* ask({

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * Each becomes a `Tool.dynamic` that keeps the schema of its server. Its annotations are what the server claims of
- * itself: they count once the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool
- * counts as destructive. A tool that is not trusted needs an approval: whoever is there is asked, and where nobody is
- * it does not run. Unless the configuration says that calls may overlap, they reach the server one after the other.
+ * Each becomes a `Tool.dynamic` with the schema of its server. Its annotations are unverified claims: they count once
+ * the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool counts as destructive.
+ * An untrusted tool needs an approval and does not run if no user can be asked. Unless the configuration allows calls
+ * to overlap, they reach the server one at a time.
  *
  * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and
- * `get_prompt`. They read by the protocol, not by a claim. An address of another host that `read_resource` is asked for
- * passes the gate (`EgressGate`).
+ * `get_prompt`. They are read-only by the protocol, not by a claim of the server. If `read_resource` is asked for an
+ * address on another host, the gate checks it (`EgressGate`).
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
@@ -98,7 +98,7 @@ const resultBound = 50_000
 /** Does something with the server as it is connected at that time. */
 export type Use = <A>(work: (connection: Connection) => Effect.Effect<A, McpError>) => Effect.Effect<A, McpError>
 
-/** A tool and what it does. */
+/** A tool and its handler. */
 export interface Entry {
   readonly tool: Tool.Any
   readonly handler: (params: unknown, progress: (message: string) => void) => Effect.Effect<Success, Failure>
@@ -259,7 +259,7 @@ const toJsonText = (value: unknown): string => limitText(JSON.stringify(value))
 
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
-/** The utility tools for what the server declares besides tools. */
+/** Makes the utility tools for the resources and prompts that the server declares. */
 export const makeUtilities = (
   config: ServerConfig,
   use: Use,
@@ -339,7 +339,7 @@ export const makeUtilities = (
     : [])
 ]
 
-/** Images go to the model as images, and to everybody else as what the text says. */
+/** Passes images to the model as images, and to all other readers as text. */
 const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
   ...bound,
   run: (params, callId, onProgress) =>
@@ -380,12 +380,12 @@ export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): T
   return EgressGate.guardAddresses(shown, makeResourceSelector(config))
 }
 
-// The one tool that stands for the many of a large server: it searches among them, and what it finds is offered.
+// The search tool that represents a large server's tools. The tools that it finds are made available.
 //
 // **Details**
 //
-// The tools that were found stay offered for as long as the runtime lives, to all its sessions. Words are looked for in
-// names and descriptions; a name counts more.
+// Found tools stay available to all sessions for the lifetime of the runtime. Words are searched in names and
+// descriptions; a match in a name counts more.
 //
 // Source: the delegation and MCP document (lazy schema loading).
 

@@ -1,19 +1,19 @@
 /**
- * The program of an MCP server: started by `UserPrograms` with a filtered environment, written to and read by lines of
- * JSON, and taken down with its scope together with everything that it started.
+ * The program of an MCP server. `UserPrograms` starts it with a filtered environment, messages are lines of JSON, and
+ * closing the scope terminates it with all processes that it started.
  *
  * **Details**
  *
- * A message of more than {@link maxMessageBytes} is thrown away while it arrives, and the request that it would have
- * answered gets an error in its place: the connection goes on. Programs that print other lines are put up with, unless
- * they say nothing else: {@link maxStrayLines} of those before the first message end the connection.
+ * A message of more than {@link maxMessageBytes} is discarded while it arrives, and its request gets an error instead:
+ * the connection continues. Other output lines are tolerated, but {@link maxStrayLines} of them before the first
+ * message end the connection.
  *
- * Closing ends the program's input and gives it a moment to leave; then its process group gets SIGTERM, and SIGKILL for
- * what is left.
+ * Closing ends the program's input and gives it a moment to exit. Then its process group gets SIGTERM, and remaining
+ * processes get SIGKILL.
  *
  * **Gotchas**
  *
- * The program gets a few variables that every program needs and those of its own configuration: no key of any provider.
+ * The program gets only a few common variables and the ones in its own configuration: no provider key.
  *
  * Source: `hermes-product.md` §2.4.
  */

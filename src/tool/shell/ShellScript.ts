@@ -117,7 +117,7 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
         end(";")
         cursor.at += definition[0].length
         while (/[ \t\n]/.test(text.charAt(cursor.at))) cursor.at++
-        // `f(){f;}` is none to a shell, but who writes it means a body.
+        // A shell does not read `f(){f;}` as a definition, but the author intends a body.
         if (text.charAt(cursor.at) === "{") {
           cursor.at++
           words.push([{ _tag: "Text", text: "{", quoted: false }])

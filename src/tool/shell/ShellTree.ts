@@ -7,7 +7,7 @@ export type Part =
   | {
       readonly _tag: "Variable"
       readonly name: string
-      /** Operator after the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
+      /** Operator after the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` means indirection. */
       readonly operator: string
       readonly operand: Word
       readonly quoted: boolean
@@ -89,12 +89,10 @@ export const readEscape = (after: string): readonly [taken: number, value: strin
 /** Depth to which substitutions, groups and expansions nest. */
 const maxDepth = 40
 
-/** Reads commands: to the end of the text, or, where they are enclosed, to the parenthesis that closes them. */
+/** Reads commands to the end of the text or, if enclosed, to the closing parenthesis. */
 type ReadCommands = (cursor: Cursor, enclosed: boolean) => ReadonlyArray<Simple>
 
-/**
- * A place in a text that is read as a shell script: how far it came, how deep it is, and what is wrong, if anything is.
- */
+/** State of reading a text as a shell script: the position, the nesting depth, and a syntax error, if any. */
 export class Cursor {
   at = 0
   fault: string | undefined

@@ -49,7 +49,7 @@ const findArithmeticEnd = (cursor: Cursor, start: number): number | undefined =>
 export const isArithmeticClosed = (cursor: Cursor, start: number): boolean =>
   findArithmeticEnd(cursor, start) !== undefined
 
-/** Text with expansions up to `close` (a double quote), or to the end when there is none. */
+/** Reads text with expansions up to `close` (a double quote), or to the end if `close` is `undefined`. */
 export const readQuotedTo = (cursor: Cursor, close: '"' | undefined): Word => {
   const text = cursor.text
   const parts: Array<Part> = []

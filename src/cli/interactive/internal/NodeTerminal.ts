@@ -1,8 +1,8 @@
 /**
  * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
  *
- * The terminal is left as it was found, also when the process ends by a signal or an error. A terminal that is closed
- * ends the input; what is written after that goes nowhere.
+ * The terminal is restored on exit, also if the process ends by a signal or an error. Closing the terminal ends the
+ * input; later output is dropped.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -27,7 +27,7 @@ const findFormat = (name: string): Format | undefined =>
   (Object.keys(formats) as ReadonlyArray<Format>) // the keys of a constant record
     .find((format) => name.endsWith(format))
 
-/** True when a file name in lower case is that of a document whose text can be extracted. */
+/** Returns `true` if a lower-case file name belongs to a document whose text can be extracted. */
 export const isDocument = (name: string): boolean => findFormat(name) !== undefined
 
 const sharedStrings = "xl/sharedStrings.xml"

@@ -1,25 +1,25 @@
 /**
- * Files that the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
- * are not read, system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the
- * one way from a path that a model wrote to a path that a tool may touch: `~` expanded, relative to the call's
- * directory, normalised, symbolic links followed, judged.
+ * Decides, from an absolute path, which files the tools must not touch: credential stores and endless devices are not
+ * read; system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the only way
+ * from a path written by a model to a path that a tool may touch: it expands `~`, resolves against the call's
+ * directory, normalises, follows symbolic links and checks the result.
  *
  * **Details**
  *
- * A path is judged twice, as written and with symbolic links followed, and refused when either is refused.
- * Comparison ignores case, because some file systems do. Where the generations of the specification differ, this is the
- * stricter one: project `.env` files are not read, and the session database and the agent's configuration neither read
- * nor written. `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
+ * A path is judged twice, as written and with symbolic links followed, and refused when either is refused. Comparison
+ * ignores case, because some file systems do. If the generations of the specification differ, the stricter one applies:
+ * project `.env` files are not read, and the session database and the agent's configuration are neither read nor
+ * written. `/usr/src` and `/usr/local/src` stay writable because containers have their projects there.
  *
- * Writes outside of the working tree of a run need an approval. The tree is the repository that holds the directory of
- * the call, else that directory; a repository that holds the user's whole home is none. Paths of the file tools are
- * judged as they really are, with symbolic links followed. In an environment that confines writes itself they need
- * none: they fail there.
+ * Writes outside the working tree of a run need an approval. The tree is the repository that contains the directory of
+ * the call, or else that directory; a repository that contains the user's whole home does not count. Paths of the file
+ * tools are checked after symbolic links are followed. An environment that confines writes itself needs no approvals:
+ * such writes fail there.
  *
  * **Gotchas**
  *
  * Defence in depth, not a boundary: a shell that the agent may use can still reach these files, and a link may change
- * between the decision and the access. The tables are those of POSIX systems.
+ * between the decision and the access. The tables cover POSIX systems.
  *
  * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
  */
@@ -49,7 +49,7 @@ import * as V4A from "../patch/V4A.ts"
 import { toCanonicalPath, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
 import * as Problem from "./Problem.ts"
 
-/** Refusal of a path: the reason, and what to do instead. */
+/** Refusal of a path: the reason, and an alternative. */
 interface Denial {
   readonly reason: string
   readonly advice: string
@@ -93,11 +93,11 @@ const startupFiles = [
   ".zshenv",
   ".zshrc"
 ]
-/** Below a credential directory, what says nothing secret. */
+/** Files in a credential directory that contain no secrets. */
 const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
 /** Below the agent's home. */
 const agentSettings = ["config.yaml", "config.yml"]
-/** Below the agent's home: what scheduled jobs run while nobody looks. */
+/** Below the agent's home: files that scheduled jobs run unattended. */
 const agentUnattended = ["cron", "scripts"]
 
 /** Maps of a process's memory; its environment and the memory itself are secrets of the machine. */
@@ -183,7 +183,7 @@ const platformOfFiles = Effect.gen(function* () {
   )
 })
 
-/** The home directory that `~` of a path stands for: that of the machine which has the file. */
+/** Resolves `~` of a path to the home directory on the machine that has the file. */
 const makeHomeResolver =
   ({ home: remote, processes }: EnvironmentService, home: string | undefined) =>
   (given: string): Effect.Effect<string | undefined> =>
@@ -198,7 +198,7 @@ export interface Target {
   readonly given: string
   /** Absolute and normalised. */
   readonly path: string
-  /** Absolute, symbolic links followed: what is opened, written and remembered. */
+  /** Absolute path with symbolic links followed. This path is opened, written and remembered. */
   readonly real: string
 }
 
@@ -283,7 +283,7 @@ interface WorkingTree {
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
-/** Over the file system, and the machine's {@link Places} where they are known. */
+/** Makes the working tree from the file system and, if known, the machine's {@link Places}. */
 const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =
   Effect.gen(function* () {
     const environmentOfCalls = yield* CommandEnvironment

@@ -92,15 +92,15 @@ export const readWhole: (
   }
 )
 
-// The text of a file for editing: what surrounds it (byte order mark, line ends) is taken off and put back, so that an
-// edit changes what it names and nothing else. Pure.
+// The text of a file for editing. The byte order mark and line ends are removed and restored, so that an edit changes
+// only the text that it names. Pure.
 //
 // **Details**
 //
 // A file whose every line ends with CRLF is edited with LF and written with CRLF. A file of mixed line ends is edited
 // as it is.
 
-/** A file's text and what surrounds it. */
+/** A file's text, with its byte order mark and line ends. */
 export interface Text {
   readonly text: string
   readonly bom: boolean
@@ -111,9 +111,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 const mark = "\uFEFF"
 
-/**
- * The text of UTF-8 bytes; `undefined` where they are not UTF-8 and an edit would change bytes that it does not name.
- */
+/** Decodes UTF-8 bytes. Returns `undefined` if they are not UTF-8: an edit would then change other bytes too. */
 export const decode = (bytes: Uint8Array): Text | undefined => {
   let whole: string
   try {
@@ -165,7 +163,7 @@ export interface WindowOptions {
 /** Lines that were read. */
 export interface LineWindow {
   readonly content: string
-  /** Lines in `renderContent`. */
+  /** Lines in `content`. */
   readonly shown: number
   readonly totalLines: number
   readonly overflow: boolean
@@ -212,7 +210,7 @@ export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }
     try {
       return decoder.decode(bytes)
     } catch {
-      // A line that is longer than what was kept may have been cut inside a character: that alone is not invalid.
+      // A line that exceeds the buffer may be cut inside a character, which does not make it invalid.
       invalid ||= length <= kept.length
       return lenient.decode(bytes)
     }

@@ -1,17 +1,17 @@
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
- * when it goes in circles, and is warned before it overwrites what somebody else changed.
+ * Record of the files that each session has read and edited. It prevents repeated output of the same text, stops a
+ * session that repeats itself, and warns before it overwrites changes made by others.
  *
  * **Details**
  *
- * Kept in memory, bounded, by session; the sessions that were silent longest are forgotten. Two facts end what is
- * remembered, and only the runtime knows them: another tool than `read_file` and `search_files` ran
- * ({@link Service.otherToolRan}), and the model lost its text to a compaction ({@link Service.forgetContents}).
+ * Stored in memory by session, with a bound; the least recently active sessions are dropped. The runtime reports two
+ * events that clear entries: a tool other than `read_file` and `search_files` ran ({@link Service.otherToolRan}), and a
+ * compaction removed text from the conversation ({@link Service.forgetContents}).
  *
  * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process:
  * an edit takes milliseconds, and two agents that patch one file must not lose each other's change.
  *
- * **Example** (A file that somebody else changed)
+ * **Example** (A file that another program changed)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -56,8 +56,8 @@ export interface Reading {
 }
 
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
- * when it goes in circles, and is warned before it overwrites what somebody else changed.
+ * Record of the files that each session has read and edited. It prevents repeated output of the same text, stops a
+ * session that repeats itself, and warns before it overwrites changes made by others.
  */
 export interface Service {
   /** Number of times in a row, this one included, that the session asked for exactly this. */
@@ -76,7 +76,7 @@ export interface Service {
   readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined, isKnown?: boolean) => Effect.Effect<void>
   /** True when the session knows an earlier state of the file than this one. */
   readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
-  /** Files that the session knows and that another session (one of `by`, where it is given) wrote since, sorted. */
+  /** Files that the session knows and that another session (one of `by`, if given) has written since, sorted. */
   readonly stale: (session: SessionId, by?: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<string>>
   /** Counts failures of an edit of a file in a row; the answer includes this one. */
   readonly editFailed: (session: SessionId, what: string) => Effect.Effect<number>
@@ -203,8 +203,8 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
 })
 
 /**
- * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped
- * when it goes in circles, and is warned before it overwrites what somebody else changed.
+ * Record of the files that each session has read and edited. It prevents repeated output of the same text, stops a
+ * session that repeats itself, and warns before it overwrites changes made by others.
  */
 export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {}
 

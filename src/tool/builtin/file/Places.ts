@@ -38,7 +38,7 @@ import * as Problem from "./Problem.ts"
 // Resolution of a path: symbolic links and `..` followed as far as the path exists, the rest taken as written. A
 // link whose target does not exist yet counts as its target, because that is where a write through it would land.
 
-/** A path with the home directory in the place of a leading `~`; as it is where none is known. */
+/** Replaces a leading `~` with the home directory. The path is unchanged if no home is known. */
 export const expandHome = (name: string, home: string | undefined): string =>
   home !== undefined && /^~(?:\/|$)/.test(name) ? home + name.slice(1) : name
 
@@ -70,7 +70,7 @@ export const toCanonicalPath: (
 
 /** The directories of this machine that the path rules speak of. */
 export interface Service {
-  /** Directory that `~` stands for. */
+  /** Directory that replaces `~`. */
   readonly home: string | undefined
   readonly homes: ReadonlyArray<string>
   readonly agentHomes: ReadonlyArray<string>

@@ -5,7 +5,7 @@
  *
  * A handler fails with {@link Problem} or a `PlatformError`; {@link mapToFailure} turns both into {@link Failure},
  * which the tool returns as its result with `isFailure: true`. The form is the same for every tool: `success: false`,
- * `error`, and what helps the model to do better (`hint`, `similar_files`, …).
+ * `error`, and details that help the model to recover (`hint`, `similar_files`, …).
  *
  * Source: `hermes-product.md` §2.1 (failures are JSON with `error`, bounded), §2.3.
  */
@@ -14,7 +14,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import * as TextCut from "../../../domain/TextCut.ts"
 
-/** Details of an error, each only where it has something to say. */
+/** Optional details of an error. */
 const details = {
   hint: Schema.optionalKey(Schema.String),
   similar_files: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -46,7 +46,7 @@ const maxBodyChars = 2_048
 const maxErrorChars = 1_500
 const marker = "… [cut]"
 
-/** A text of at most `max` characters, marked where it was cut. */
+/** Cuts a text to at most `max` characters and marks the cut. */
 export const clip = (text: string, max: number): string =>
   text.length <= max ? text : TextCut.takeHead(text, Math.max(0, max - marker.length)) + marker
 

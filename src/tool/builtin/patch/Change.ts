@@ -1,11 +1,11 @@
 /**
- * Files as an edit finds them and as it leaves them, and putting a set of such changes in place: all of them, or none.
+ * Files before and after an edit, and the commit of a set of such changes: all of them, or none.
  *
  * **Details**
  *
- * Each file is written at once and read back. Before a file is touched it must still be as it was when the edit was
- * worked out. When one change fails, those before it are undone in reverse order; what could not be undone is named.
- * Commit is not interruptible: it takes milliseconds, and half of it is worth nothing.
+ * Each file is written at once and read back. A file must not have changed since the edit was computed. If one change
+ * fails, the previous ones are undone in reverse order, and changes that cannot be undone are named. Commit is not
+ * interruptible: it takes milliseconds, and half a commit is useless.
  *
  * Source: `hermes-product.md` §2.3 (two-phase), case 34.
  */
@@ -21,13 +21,13 @@ import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import type { Target } from "../file/Fence.ts"
 
-// Replacing the content of a file so that nobody ever sees half of it: written beside it, flushed, renamed over it,
-// read back.
+// Replaces the content of a file atomically: writes a file beside it, flushes it, renames it over the old one and reads
+// it back.
 //
 // **Details**
 //
-// The mode of a replaced file is kept. Missing directories are made. What fails leaves the old file as it was and
-// removes what was begun, directories included.
+// The mode of a replaced file is preserved. Missing directories are created. A failure leaves the old file unchanged
+// and removes partial results, including directories.
 //
 // **Gotchas**
 //
@@ -43,9 +43,7 @@ interface WriteResult {
   readonly directories: ReadonlyArray<string>
 }
 
-/**
- * Cleaning up what may be gone already: what matters is the error that is being handled, so this one is only logged.
- */
+/** Logs an error of cleaning up. It must not replace the error that is being handled. */
 const logCleanupError = <R>(effect: Effect.Effect<void, PlatformError, R>): Effect.Effect<void, never, R> =>
   effect.pipe(Effect.catch((error) => Effect.logDebug("could not clean up", error)))
 
@@ -118,7 +116,7 @@ export interface FoundFile {
   readonly stamp: Stamp | undefined
 }
 
-/** A file and what is to become of it: new bytes, or `undefined` to remove it. */
+/** A file and its new bytes, or `undefined` to remove it. */
 export interface Change {
   readonly found: FoundFile
   readonly after: Uint8Array | undefined
@@ -126,7 +124,7 @@ export interface Change {
   readonly mode: number | undefined
 }
 
-/** Looks at the file at a target; `undefined` where there is none. Directories and devices are refused. */
+/** Returns the file info of a target, or `undefined` if it does not exist. Directories and devices are refused. */
 export const statFile: (
   target: Target
 ) => Effect.Effect<FileSystem.File.Info | undefined, ChangeFailure, FileSystem.FileSystem> = Effect.fnUntraced(
@@ -260,7 +258,7 @@ const checkJson = (text: string): Lint => {
   }
 }
 
-/** Checks the syntax of a text; `undefined` where there is no check for files of this name. */
+/** Checks the syntax of a text. Returns `undefined` if files of this name are not checked. */
 export const checkSyntax = (name: string, text: string): Effect.Effect<Lint | undefined> => {
   if (text.length > maxCheckedChars) return Effect.undefined
   const path = name.replaceAll("\\", "/").toLowerCase()

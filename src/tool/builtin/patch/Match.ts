@@ -59,7 +59,7 @@ export const makeIndentAdapter = (
       .join("\n")
 }
 
-/** A line without its line end, and where it stands in the text. */
+/** A line without its line end, and its position in the text. */
 export interface Line {
   readonly text: string
   readonly trimmed: string
@@ -99,7 +99,7 @@ export const toSource = (text: string): Source => {
   return { text, lines }
 }
 
-/** Every place where `wanted` stands in `text`, overlapping ones included. */
+/** Finds every occurrence of `wanted` in `text`, including overlapping ones. */
 export const findOccurrences = (text: string, wanted: string): ReadonlyArray<number> => {
   const found: Array<number> = []
   if (wanted === "") return found

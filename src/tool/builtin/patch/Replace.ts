@@ -32,7 +32,7 @@ import {
 export const matchExact: Matcher = ({ text }, wanted) =>
   findOccurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: returnAsIs }))
 
-/** A piece of a text that was rewritten: where it stands now, and what it came from. */
+/** A rewritten piece of a text: its current position, and its source. */
 interface Piece {
   readonly at: number
   readonly length: number
@@ -137,8 +137,8 @@ const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
 const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\n])[^\S\n]+$/, "").length)
 
 /**
- * Number of blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted
- * text must stand there too, and stay.
+ * Matches any number of blanks, at least one, between words. Blanks at both ends of the wanted text must be present
+ * too, and are preserved.
  */
 export const matchWhitespaceNormalised: Matcher = (source, wanted) => {
   if (wanted.trim() === "") return []
@@ -347,8 +347,8 @@ export type ReplacementRefusal =
   | { readonly _tag: "Empty" }
   | { readonly _tag: "Unchanged" }
   /**
-   * `closest` is the line of the text most like the first wanted one; `applyMatches`: the replacement stands there
-   * already.
+   * `closest` is the line of the text most similar to the first wanted line. `applied`: the text already contains the
+   * replacement.
    */
   | { readonly _tag: "NotFound"; readonly closest: number | undefined; readonly applied: boolean }
   | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replacement["step"] }
@@ -361,7 +361,7 @@ interface Request {
 }
 
 const maxShown = 10
-/** Characters from which on a replacement that stands in the text already says something. */
+/** Minimum length at which finding the replacement in the text is significant. */
 const minTelling = 8
 /** Bounds of the search for a similar line: lines of the text, and characters of each. */
 const maxCandidates = 10_000

@@ -1,5 +1,5 @@
 /**
- * The V4A patch text: what it asks to be done to which files. Pure; nothing is looked up here.
+ * Parses the V4A patch text into operations on files. Pure; no file is read here.
  *
  * **Details**
  *
@@ -19,9 +19,9 @@
  * *** End Patch
  * ```
  *
- * `@@` begins a hunk; the text after it is a line above the hunk that tells its place, and several nest.
- * `*** End of File` in a hunk says that it ends where the file ends. Both frame lines are required: a patch without its
- * end may have been cut off. Text around the frame, such as a code fence, is not looked at.
+ * `@@` begins a hunk; the text after it is a line above the hunk that locates it, and several nest. `*** End of File`
+ * in a hunk means that it ends at the end of the file. Both frame lines are required: a patch without its end may be
+ * truncated. Text around the frame, such as a code fence, is ignored.
  *
  * Source: `hermes-product.md` §2.3 (`patch`).
  */
@@ -35,7 +35,7 @@ interface HunkLine {
   readonly text: string
 }
 
-/** A place in a file and what changes there. */
+/** A place in a file and its changes. */
 export interface Hunk {
   /** Line of the patch text, from 1, that it begins at. */
   readonly at: number
@@ -209,11 +209,10 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
 //
 // **Details**
 //
-// Hunks are in the order of the file. What a hunk keeps and takes away is looked for below the hunk before it: as it
-// is, then without blanks at the ends of lines, then without indentation, then with typographic characters made plain;
-// the first of these that finds it decides. It must stand in exactly one place there, unless a marker that stands in
-// exactly one place says where to begin: then the first place from there on is meant. Kept lines stay as the file has
-// them.
+// Hunks follow the order of the file. The context and removed lines of a hunk are searched below the previous hunk:
+// exactly, then without trailing blanks, then without indentation, then with typographic characters made plain. The
+// first form that matches decides. It must match exactly one place, unless a marker that occurs exactly once sets the
+// start: then the first match after it counts. Context lines stay as they are in the file.
 
 /** Refusal of a hunk that has no place in a text. Lines count from 1. */
 export type HunkRefusal =
@@ -239,7 +238,7 @@ const forms: ReadonlyArray<(line: string) => string> = [
   normalizeLine
 ]
 
-/** Every index from `from` on where `block` stands in `lines`, by the first form that finds one. */
+/** Finds every index of `block` in `lines` from `from` on, using the first form that matches. */
 const findPlaces = (
   lines: ReadonlyArray<string>,
   block: ReadonlyArray<string>,
@@ -266,9 +265,9 @@ const findMarkerPlaces = (lines: ReadonlyArray<string>, marker: string, from: nu
 }
 
 interface HunkStart {
-  /** First line that the hunk may stand at. */
+  /** First line at which the hunk may start. */
   readonly from: number
-  /** Lines where the last marker stands; none without markers. */
+  /** Lines of the last marker; empty without markers. */
   readonly marked: ReadonlyArray<number>
 }
 

@@ -34,7 +34,7 @@ import * as FileWalk from "../../../environment/FileWalk.ts"
 export interface Pattern {
   /** Indices of the lines that match, or `undefined` where matching took too long. */
   readonly matching: (lines: ReadonlyArray<string>) => ReadonlyArray<number> | undefined
-  /** Index of the first match in a line; 0 where there is none. */
+  /** Returns the index of the first match in a line, or 0 without a match. */
   readonly indexIn: (line: string) => number
 }
 
@@ -226,14 +226,14 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
   }
 }
 
-// One search over a directory or a file: which files, what is in them, and when to stop.
+// One search over a directory or a file.
 //
 // **Details**
 //
-// Files are looked at a few at a time and answered in the order of the walk, so that the same search gives the same
-// answer. It ends when enough was found for the page that is wanted and one more, when everything was looked at, or
-// after {@link deadline}; what was found until then is the answer. Files that are not text, that hold credentials, or
-// that can not be read are passed over.
+// A few files are searched at a time, and results keep the order of the walk, so that the same search returns the same
+// result. It ends when it has one match more than the requested page, when all files are searched, or after
+// {@link deadline}, and returns the matches found so far. Files that are not text, contain credentials or cannot be
+// read are skipped.
 //
 // Source: `hermes-product.md` §2.3 (`search_files`).
 
@@ -250,7 +250,7 @@ export interface Scope {
   readonly wanted: (entry: FileWalk.Entry) => boolean
 }
 
-/** A file and what was found in it. */
+/** A file and its matches. */
 interface FileFound {
   readonly entry: FileWalk.Entry
   readonly found: FileMatches

@@ -1,6 +1,6 @@
 /**
- * Commands that are not run as asked, because it would hang the call or be left running unseen, and what the model is
- * told to do instead. Quoted text and `--help`/`--version` are exempt.
+ * Commands that are not run as requested because they would hang the call or continue unseen, and the advice returned
+ * to the model. Quoted text and `--help`/`--version` are exempt.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -8,13 +8,13 @@ import { read } from "../../shell/ShellScript.ts"
 import type { Exit } from "./Shell.ts"
 import { readKeyword, type Script, type Simple, type Terminator, type Word } from "../../shell/ShellTree.ts"
 
-// Simple commands of a command line, as far as it takes to tell what would run and what would be left running. Nothing
-// is expanded.
+// Simple commands of a command line, parsed far enough to know which programs would run and which would be left
+// running. Nothing is expanded.
 //
 // **Gotchas**
 //
-// Guidance, not a security boundary: `eval`, variables and scripts can hide anything. What is quoted stays text, so
-// that prose which mentions a command is never taken for one.
+// Guidance, not a security boundary: `eval`, variables and scripts can hide anything. Quoted text stays text, so that
+// prose that mentions a command is not treated as a command.
 
 /** One simple command. Redirections are left out; quotes are removed. */
 export interface SimpleCommand {
@@ -82,7 +82,7 @@ const listSubstitutingWords = ({ redirections, words }: Simple): ReadonlyArray<W
   ...redirections.flatMap(({ operator, target }) => (operator === "<<" || operator === "<<-" ? [] : [target]))
 ]
 
-/** Reads a command line. Never fails: what is not closed, or nests too deeply, ends with the text. */
+/** Reads a command line. Never fails: unclosed or too deeply nested constructs end with the text. */
 export const parse = (text: string): ReadonlyArray<SimpleCommand> => {
   const out: Array<SimpleCommand> = []
   collectCommands(read(text), 0, out)

@@ -108,7 +108,7 @@ const ansi = new RegExp(
 /** The text without escape sequences of a terminal. */
 export const stripAnsi = (text: string): string => (text.includes(esc) ? text.replace(ansi, "") : text)
 
-/** UTF-8 to text. What is not UTF-8 becomes U+FFFD; half a character at the start, left by a cut, is dropped. */
+/** Decodes UTF-8. Invalid bytes become U+FFFD; a partial character at the start, left by a cut, is dropped. */
 export const decode = (bytes: Uint8Array): string => {
   let start = 0
   while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++
@@ -150,7 +150,7 @@ const dropOpenWord = (text: string): string => {
   return text.length - end < longWord ? text : text.slice(0, end)
 }
 
-/** The text of what was kept before and behind the gap, if there is one. */
+/** Returns the retained texts before and after the gap, if there is a gap. */
 const readTexts = (kept: BufferedBytes, redact: boolean): readonly [head: string, tail: string | undefined] => {
   if (kept.omitted > 0) {
     const head = stripAnsi(decode(kept.head))
@@ -188,7 +188,7 @@ export const renderBounded = (kept: BufferedBytes, limit: number, redact: boolea
 interface Reading {
   /** `Redaction.RedactSecrets`. */
   readonly redact: boolean
-  /** More may come: what may be the first part of a secret is left out. */
+  /** More output may follow: a possible first part of a secret is left out. */
   readonly goesOn: boolean
 }
 
@@ -199,7 +199,7 @@ export const renderKept = (bytes: BufferedBytes, { goesOn, redact }: Reading): s
   return redactText(goesOn ? dropOpenWord(tail) : tail)
 }
 
-/** The end of what was kept, at most `limit` characters. */
+/** Returns the last `limit` characters of the retained output. */
 export const renderEnd = (bytes: BufferedBytes, limit: number, reading: Reading): string => {
   const text = renderKept(bytes, reading)
   return text.slice(Math.max(0, text.length - limit)).toWellFormed()

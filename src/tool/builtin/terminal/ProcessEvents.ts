@@ -1,11 +1,11 @@
 /**
- * Events of background processes for their session: that one ended, or printed what was watched for.
- * Whoever runs the conversation takes the events and brings them into it.
+ * Events of background processes for their session: a process ended, or printed a watched pattern. The runner of the
+ * conversation takes the events and adds them to it.
  *
  * **Details**
  *
- * Events wait per session until they are taken, the newest {@link capacity} of all sessions at most: with nobody there
- * to take them, the oldest are forgotten.
+ * Events wait per session until they are taken. At most {@link capacity} events of all sessions are stored; the oldest
+ * are dropped first.
  *
  * Source: `hermes-product.md` §2.3.
  */
@@ -31,7 +31,7 @@ export interface ProcessCompleted extends Base {
   readonly reason: "exited" | "killed"
   /** The end of its output. */
   readonly output: string
-  /** Reason that the environment of commands stopped it, where it did. */
+  /** Reason if the environment of commands stopped it. */
   readonly stoppedBy?: string | undefined
 }
 
@@ -60,7 +60,7 @@ export interface Service {
   readonly publish: (event: ProcessEvent) => Effect.Effect<void>
   /** Takes what waits for a session, oldest first, without waiting. */
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<ProcessEvent>>
-  /** Takes the oldest event of a session, waiting for one if there is none. */
+  /** Takes the oldest event of a session, or waits for one. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ProcessEvent>
   /** Done as soon as a session has an event. It stays until it is taken. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>

@@ -78,10 +78,7 @@ export interface Service {
   readonly start: (
     options: BackgroundProcess.Options
   ) => Effect.Effect<BackgroundProcess.BackgroundProcess, Shell.NotStarted>
-  /**
-   * Starts one around the environment, for a command that the user lets out; undefined where there is nothing around
-   * it.
-   */
+  /** Starts a process outside the sandbox, for a command that the user permits; `undefined` without a sandbox. */
   readonly startOutside?: Service["start"] | undefined
   /** The processes of a session, oldest first. */
   readonly list: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<BackgroundProcess.BackgroundProcess>>

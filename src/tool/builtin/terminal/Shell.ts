@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The shell is `/bin/bash -c` where there is one, else `/bin/sh -c`: neither a login nor an interactive shell, so that
- * no profile slows a command down or changes it. Standard error goes to the same pipe as standard output, which keeps
- * their order. The command leads a process group of its own; closing the scope sends SIGTERM to the group, SIGKILL to
- * what is left after two seconds, and SIGKILL to descendants that had left the group.
+ * The shell is `/bin/bash -c` if it exists, else `/bin/sh -c`. It is neither a login nor an interactive shell, so that
+ * no profile slows a command down or changes it. Standard error and standard output share one pipe, which preserves
+ * their order. The command leads its own process group. Closing the scope sends SIGTERM to the group, SIGKILL to the
+ * rest after two seconds, and SIGKILL to descendants that had left the group.
  *
  * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
  *
@@ -73,7 +73,7 @@ interface RunningCommand {
  */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
-  /** Finds what gives commands a terminal, looked for in a directory; undefined where there is nothing. */
+  /** Finds a program in a directory that provides commands with a terminal, if any. */
   readonly terminal: (cwd: string) => Effect.Effect<PseudoTerminal.Maker | undefined>
 }
 
@@ -249,7 +249,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   return { start, terminal }
 })
 
-/** A shell around an environment, for commands that the user lets out; undefined where there is nothing around it. */
+/** Makes a shell outside the sandbox, for commands that the user permits; `undefined` without a sandbox. */
 export const makeOutside = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
   outside === undefined
     ? Effect.undefined

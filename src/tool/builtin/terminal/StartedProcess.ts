@@ -1,19 +1,19 @@
 /**
- * The environment of a command: that of this program without credentials, so that a command which prints or sends its
- * environment gives nothing away.
+ * The environment of a command: this program's environment without credentials, so that a command that prints or sends
+ * its environment leaks no secrets.
  *
  * **Details**
  *
- * Left out are what the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`),
- * and every name of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name of a family can be
- * let through by the settings (`terminal.env_passthrough`), a reserved one never. General `AWS_…` variables stay,
- * because command line tools need them, except the secrets that a route of this program signs with; so do names that
- * only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
+ * Variables that the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`) are
+ * left out, and so is every name of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). The settings
+ * can pass a family name through (`terminal.env_passthrough`), but never a reserved name. General `AWS_…` variables
+ * stay, because command line tools need them, except the secrets that sign requests of this program. Names of locations
+ * (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) and counts (`MAX_TOKENS`) stay too.
  *
  * **Gotchas**
  *
- * A value is never looked at: a password inside of a `DATABASE_URL` stays. The commands can still read the user's
- * files; this keeps secrets from leaking by accident, it does not confine anything.
+ * Values are not inspected: a password inside a `DATABASE_URL` stays. The commands can still read the user's files.
+ * This prevents accidental leaks of secrets; it does not confine commands.
  *
  * Source: `hermes-llm.md` §19.10.
  */
@@ -63,8 +63,8 @@ export const scrub = (
 }
 
 /**
- * The environment of what a tool call starts: that of this program without credentials, with the trace and the limits
- * that the call hands on, and the mark that finds what it leaves running.
+ * Returns the environment of processes started by a tool call: this program's environment without credentials, with the
+ * trace and limits of the call, and the mark that identifies processes left running.
  */
 export const inheritEnvironment = Effect.fnUntraced(function* (
   exceptions: Exceptions,
@@ -84,13 +84,13 @@ export const inheritEnvironment = Effect.fnUntraced(function* (
   }
 })
 
-// The descendants of a process that left its process group (`setsid`, a detached child of a test runner), so that
-// killing a command's group is not all that is done about its tree.
+// Descendants of a process that left its process group (`setsid`, a detached child of a test runner). They must be
+// killed in addition to the command's group.
 //
 // **Gotchas**
 //
-// Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that
-// gave up its parent is found by its mark alone, where its program was given one.
+// Descendants are found through `/proc`; without it (macOS, Windows) only the group is killed. A daemon that detached
+// from its parent is found only by its mark, if its program was given one.
 
 /** A process that cannot be mistaken for a later one of the same id. */
 interface Identity {
@@ -121,10 +121,7 @@ const readStat = (pid: number): Work<Stat | undefined> =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/**
- * Ids of all processes of this machine; none where there is no `/proc`, or where the processes that are served are
- * elsewhere.
- */
+/** Ids of all processes of this machine; empty without `/proc`, or if the processes run on another machine. */
 const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (place) =>
   place === "elsewhere"
     ? Effect.succeed([])
@@ -155,7 +152,7 @@ const findDescendants = Effect.fnUntraced(function* (
   return found
 })
 
-/** Kills those of the processes that are still the same ones. */
+/** Kills the processes whose ids have not been reused. */
 const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
   Effect.forEach(
     processes,
@@ -171,7 +168,7 @@ const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
     { discard: true }
   )
 
-/** The variable of the environment that marks what a program starts, whoever its parent is by now. */
+/** The environment variable that marks all processes started by a program, even after they change parent. */
 const markVariable = "HERMES_SCRIPT_ID"
 
 const maxRounds = 10
@@ -183,7 +180,7 @@ const isMarked = (pid: number, entry: string): Work<boolean> =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Kills everything that has a mark, and what that started while it was looked for. */
+/** Kills all processes with a mark, including ones started during the search. */
 export const killMarked = Effect.fnUntraced(function* (
   mark: string
 ): Effect.fn.Return<void, never, FileSystem.FileSystem> {
@@ -200,8 +197,8 @@ export const killMarked = Effect.fnUntraced(function* (
 export const forceKillAfter = "2 seconds"
 
 /**
- * Takes a process down with everything below it: its group by `killSignal`, what had left the group by SIGKILL. `leave`
- * comes first, and may have the process end by itself.
+ * Terminates a process and its descendants: its group with `killSignal`, descendants outside the group with SIGKILL.
+ * `leave` runs first and may let the process end by itself.
  */
 export const takeDown = Effect.fnUntraced(function* (
   handle: ChildProcessHandle,

@@ -1,10 +1,10 @@
 /**
- * Deletions that are typed into a process in the background, which may be a shell: no snapshot stands around them, so
- * each is asked about.
+ * Deletions that are typed into a background process, which may be a shell. No snapshot covers them, so each needs an
+ * approval.
  *
  * **Details**
  *
- * A line may be typed in pieces. What was judged of a line that has not ended is judged again with each further piece.
+ * A line may be typed in pieces. An unfinished line is judged again with each further piece.
  *
  * A text is read in three ways: as it is sent, as it is after its keys for editing a line were applied, and as code and
  * as statements of a database, with the commands that interpreters hand to a shell (`!rm`, `\! rm`, `.system rm`).
@@ -71,13 +71,13 @@ const deletingCall = new RegExp(
 
 const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-/** Keys of what a command line would lose, in the sandbox as well. */
+/** Returns the keys of data losses by a command line, including losses inside the sandbox. */
 const findLosses = (line: string): ReadonlyArray<string> =>
   Danger.selectAskedFindings(Danger.judge(line), "confined")
     .map(({ key }) => key)
     .concat(findDeletions(line))
 
-/** Keys of what a text would lose as code, or as statements of a database that `command` starts. */
+/** Returns the keys of data losses by a text as code, or as statements for a database client started by `command`. */
 const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
   const clients = ScriptInterpreter.read(command).commands.filter(({ program }) => databases.has(program))
   const shellLines = Array.from(text.matchAll(shellLine), ([, line = ""]) => line)
@@ -116,7 +116,7 @@ export const findConcerns = (unfinished: string, text: string, command: string):
   }))
 }
 
-/** The part of a text behind its last line end, of what is typed behind an unfinished line. */
+/** Returns the text after the last line end, with the text appended to an unfinished line. */
 const readUnfinished = (unfinished: string, text: string): string => {
   const line = unfinished + text
   return line.slice(Math.max(line.lastIndexOf("\n"), line.lastIndexOf("\r")) + 1).slice(-longestLine)
@@ -127,7 +127,7 @@ export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolse
   Toolset.withConcerns(
     toolset,
     Effect.map(ProcessRegistry, (registry) => {
-      // By what was judged, not by what was typed: the calls of one answer are judged before the first of them runs.
+      // Unfinished lines as judged, not as typed: all calls of an answer are judged before the first one runs.
       const lines = new WeakMap<BackgroundProcess, string>()
       return (tool, { action, data, session_id }) =>
         tool !== "process" || typeof session_id !== "string" || (action !== "write" && action !== "submit")
