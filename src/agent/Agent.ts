@@ -149,8 +149,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 > =>
   RunContext.deferKeys(
     Effect.gen(function* () {
-      const givenHooks = yield* Effect.serviceOption(Hooks.Hooks)
-      const hooks = Option.isSome(givenHooks) ? givenHooks.value : yield* Hooks.make()
+      const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks)) ?? (yield* Hooks.make())
       const services: AgentServices = {
         router: yield* ModelRouter,
         registry: yield* ToolRegistry,

@@ -22,7 +22,7 @@ export interface Service {
   /** The same two streams as they are, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
   readonly terminal: {
-    /** Whether stdin is interactive. */
+    /** True if stdin is interactive. */
     readonly input: boolean
     /** Kind of a non-interactive stdin that may contain input; absent for a terminal, a device or a closed stdin. */
     readonly piped?: "file" | "pipe" | "socket" | undefined
