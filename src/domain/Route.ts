@@ -79,8 +79,8 @@ export interface Abilities {
   /** True if a user message may follow a tool result. Templates such as Mistral's and Gemma's refuse it. */
   readonly userAfterTool: boolean
   /**
-   * Compaction of conversations by the endpoint itself: it omits old tool results from its prompt, it returns an encrypted
-   * item that replaces messages, or it does neither.
+   * Compaction of conversations by the endpoint itself: it omits old tool results from its prompt, it returns an
+   * encrypted item that replaces messages, or it does neither.
    */
   readonly compaction: "edits" | "item" | "none"
 }

@@ -7,8 +7,8 @@
  * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the
  * basic plane are pairs of surrogates and stay.
  *
- * Fences enclose the runtime's additions to a request. Users may not write them, and models may not repeat them.
- * In **input** ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a
+ * Fences enclose the runtime's additions to a request. Users may not write them, and models may not repeat them. In
+ * **input** ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a
  * partner. In **output** ({@link makeFenceStream}) text arrives in pieces: a possible tag is held back until it is
  * resolved, a block is dropped as it arrives, and an unclosed block drops the rest. {@link stripOutputFences} does the
  * same to a whole text.

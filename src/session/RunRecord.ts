@@ -220,7 +220,7 @@ export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-eff
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
   Layer.sync(RunRecord, () => makeMemory(capacity))
 
-/** Provides the record of the context, or an in-memory record if the context has none. */
+/** Provides the record of the context, or an in-memory record as fallback. */
 export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   RunRecord,
   Effect.map(

@@ -1,6 +1,6 @@
 /**
- * The view of runs as OpenTelemetry has it: spans under the names of the GenAI semantic conventions; what the
- * conventions do not know is under `hermes.`. Pure.
+ * Runs as OpenTelemetry spans, named by the GenAI semantic conventions; attributes outside the conventions are under
+ * `hermes.`. Pure.
  *
  * **Details**
  *
@@ -56,8 +56,8 @@ const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
 }
 
 /**
- * Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are
- * added is a dictionary.
+ * Converts facts to attributes, sorted by name. Values of an already sorted object are replaced in place, because
+ * adding so many names to a new object turns it into a dictionary.
  */
 const normalizeInPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
@@ -104,7 +104,7 @@ const toServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes =>
   return { "server.address": url.hostname, "server.port": url.port === "" ? standard : Number(url.port) }
 }
 
-/** Cost of a call in US dollars; undefined where no price is known. */
+/** Returns the cost of a call in US dollars; undefined for an unknown price. */
 export const getDollars = ({ end }: Attempt): number | undefined =>
   end?.cost === undefined || end.cost.status === "unknown" ? undefined : (end.cost.usd ?? undefined)
 
@@ -205,7 +205,7 @@ const describeCall = (call: Call, { captureContent }: Options, { errorType, inte
   const { args, end, id, name, run, start } = call
   const mcp = parseMcpTool(name)
   const route = call.step?.attempts.at(-1)?.start.route
-  // Of a tool of an MCP server that was stopped before its request there is none.
+  // A tool call to an MCP server has no request if it was stopped before sending one.
   const request = call.mcp?.event
   return {
     "error.type": errorType,
@@ -256,7 +256,9 @@ export const readPrompt = ({ messages }: Run): string => {
   return message === undefined ? "" : joinMessageText(message.content)
 }
 
-/** Attempts of a run with the side tasks that began before its end; those of its children are theirs. */
+/**
+ * Lists the attempts of a run and of the side tasks that began before its end, without the attempts of its children.
+ */
 const listAttempts = ({ endedAt = Number.POSITIVE_INFINITY, sideTasks, steps }: Run): ReadonlyArray<Attempt> => [
   ...steps.flatMap(({ attempts }) => attempts),
   ...sideTasks.filter(({ startedAt }) => startedAt < endedAt)

@@ -65,7 +65,7 @@ const isText = ({ type }: Fields): boolean => type === undefined || String(type)
 const readWirePart = (value: Schema.Json): Part => {
   const part = toObject(value)
   if (part === undefined) return makeTextPart(value)
-  // Those of Bedrock are named by their member.
+  // Parts of Bedrock are identified by their member.
   const [use, result] = [toObject(part["toolUse"]), toObject(part["toolResult"])]
   if (use !== undefined) return makeCallPart(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
   if (result !== undefined) return makeResponsePart(result["toolUseId"] ?? "", result["content"] ?? "")
@@ -203,7 +203,7 @@ interface Input {
   readonly "hermes.input.omitted_messages"?: number
 }
 
-/** Texts of the messages of requests, each of which begins with those of the one before it. */
+/** Message texts of successive requests, each of which begins with the messages of the previous one. */
 interface RepeatedTexts {
   /** Messages that were read. */
   read: number
@@ -237,9 +237,9 @@ const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): Re
 }
 
 /**
- * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as
- * fit into {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a
- * compaction. Every message is whole in the span of the first attempt that was sent it.
+ * Returns the attributes for the input of an attempt: all messages after the last answer, as many earlier ones as fit
+ * into {@link maxRepeatedChars}, and any older message that is new, such as the summary of a compaction. Every message
+ * is complete in the span of the first attempt that sent it.
  */
 export const makeInputAttributes = (sent: SentMessages, rewritten: unknown): Input => {
   if (rewritten !== undefined) {

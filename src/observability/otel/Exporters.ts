@@ -19,7 +19,7 @@ import type { Span } from "../RunSpans.ts"
 import { schemaUrl } from "./Attributes.ts"
 import type { Export, Settings } from "./OtelSettings.ts"
 
-/** Targets of what is exported; a signal that is not exported is absent. */
+/** Export targets; a signal that is not exported is absent. */
 export interface Exporters {
   readonly send: ((span: Span) => void) | undefined
   readonly metrics: MetricPoints.MetricPoints | undefined

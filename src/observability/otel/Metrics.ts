@@ -1,7 +1,6 @@
 /**
- * Metrics of spans that are over: tokens, durations, the time until an answer begins, errors and money, under the names
- * of the GenAI semantic conventions where they have one. They are Effect's own metrics, so an application's exporter
- * exports them.
+ * Metrics of ended spans: tokens, durations, the time until an answer begins, errors and cost, under the names of the
+ * GenAI semantic conventions if defined there. They are Effect metrics, so an application's exporter exports them.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
  */
@@ -38,7 +37,7 @@ const timeToFirstChunk = makeDuration(
   "gen_ai.client.operation.time_to_first_chunk",
   "Time until an answer that streams begins"
 )
-/** Of tool calls, with what they waited for. */
+/** Of tool calls, including the time they waited. */
 const toolDuration = makeDuration("gen_ai.execute_tool.duration", "Time that a tool call took")
 /** Of requests to MCP servers. */
 const mcpDuration = makeDuration(
@@ -104,7 +103,7 @@ export const makeLabels = (node: Node, agentName: string): Labels =>
     ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
     : { "gen_ai.operation.name": getOperationName(node), ...makeOwnLabels(node, agentName) }
 
-/** Labels by what they are made of: those of calls come again and again. */
+/** Labels by their key, cached because the labels of calls recur. */
 const known = new Map<string, Labels>()
 
 const maxKnown = 1024

@@ -76,7 +76,7 @@ export interface Settings {
   /** Spans that metrics refer to: those that are sampled, all, or none. */
   readonly exemplars: ExemplarFilter
   readonly parent: Tracer.AnySpan | undefined
-  /** The variables, with what stands for those that are absent, for the facts about the program. */
+  /** The variables, with defaults for absent ones that describe the program. */
   readonly variables: Readonly<Record<string, string>>
 }
 
@@ -131,7 +131,7 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
     warnings.push(`${name} must be ${form}: it is ignored`)
     return undefined
   }
-  /** A variable of the exporter: that of the signal, else the general one, if it can be read. */
+  /** Reads a variable of the exporter: the signal's variable, else the general one, if it is valid. */
   const readExporterVariable = <A>(
     signal: Signal,
     name: string,

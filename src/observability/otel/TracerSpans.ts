@@ -19,7 +19,7 @@ export interface Options {
   readonly agentName: string
   /** The tracer of the fiber when absent. */
   readonly tracer: Tracer.Tracer | undefined
-  /** Span that runs are under where the application has none. */
+  /** Parent span of runs if the application has no active span. */
   readonly parent: Tracer.AnySpan | undefined
   readonly sampler: Sampler | undefined
 }
@@ -70,7 +70,7 @@ export const toExit = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
 }
 
 interface WantedSpan extends Pick<RunSpans.SpanHead, "kind" | "name" | "spanId" | "startedAt"> {
-  /** Seed of the sampler, where no span leads to a run. */
+  /** Seed of the sampler for a run without a parent span. */
   readonly traceId: string
 }
 
@@ -127,7 +127,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     const call = findCall(begun)
     return call?.turnId === begun.turnId ? open.get(call.spanId) : undefined
   }
-  /** The span of a run; that of a child is under the call that delegated to it. */
+  /** Returns the span of a run; the span of a child is under the call that delegated to it. */
   const getRunSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const { context, isChild, sessionId, startedAt, turnId } = begun
     const spanId = isChild ? RunSpans.makeChildSpanId(sessionId) : RunSpans.makeRunSpanId(turnId)

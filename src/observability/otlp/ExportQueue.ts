@@ -1,5 +1,5 @@
 /**
- * Exports a signal of OTLP in requests: of a queue of encoded items, or of what is counted by then. What waits is sent
+ * Exports a signal of OTLP in requests, from a queue of encoded items or from the current counts. Pending data is sent
  * at intervals, and when the scope ends.
  *
  * **Details**
@@ -32,7 +32,7 @@ export interface Options extends Target {
   readonly shutdownMillis: number
 }
 
-/** Next request; undefined where there is nothing to send. `sent` is run when the collector took it. */
+/** Next request; undefined if there is nothing to send. `sent` runs when the collector has accepted it. */
 interface Next {
   readonly body: Body
   readonly sent: Effect.Effect<void>

@@ -43,7 +43,7 @@ const formatRedacted = (value: unknown): string => redactText(typeof value === "
 const toAttributeValue = (value: unknown): Value =>
   typeof value === "number" || typeof value === "boolean" ? value : formatRedacted(value)
 
-/** Record of what a logger is given, observed at a time. */
+/** Converts a logger's entry to a log record with the time of its observation. */
 export const toLogRecord = (
   { cause, date, fiber, logLevel, message }: Logger.Options<unknown>,
   observedAt: number

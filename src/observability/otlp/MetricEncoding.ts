@@ -26,7 +26,7 @@ const toAttributes = (labels: Labels): Attributes => {
   return out
 }
 
-/** A number of JSON, which has none for NaN and the infinities. */
+/** Encodes a number as JSON, as a string for NaN and the infinities. */
 const encodeDouble = (value: number): string => (Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`)
 
 const encodeExemplar = ({ at, spanId, traceId, value }: Exemplar): string =>

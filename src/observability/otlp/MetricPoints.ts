@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A snapshot takes the exemplars, and what is `delta` counts from the last snapshot that was sent. The smallest and the
- * largest value are those of all values, so a later `delta` has none.
+ * A snapshot takes the exemplars; `delta` values count from the last snapshot that was sent. The minimum and maximum
+ * cover all values, so a later `delta` has neither.
  *
  * Source: OpenTelemetry, "Metrics SDK" and "Metrics Data Model".
  */
@@ -13,7 +13,7 @@
 /** Labels of a data point; the same object for all values with them costs least. */
 export type Labels = Readonly<Record<string, string>>
 
-/** A metric: a histogram where it has boundaries, else a counter. */
+/** A metric: a histogram if it has boundaries, else a counter. */
 export interface Instrument {
   readonly name: string
   readonly description: string
@@ -41,7 +41,7 @@ export interface Sums {
 /** A data point of a snapshot. */
 export interface Point extends Sums {
   readonly labels: Labels
-  /** Undefined where they are not known. */
+  /** Undefined if unknown. */
   readonly range: { readonly min: number; readonly max: number } | undefined
   /** In the order of their buckets. */
   readonly exemplars: ReadonlyArray<Exemplar>

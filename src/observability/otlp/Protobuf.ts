@@ -137,10 +137,10 @@ export const writeDouble = (field: number, value: number): void => {
 /** Bytes that are written so far: the end of a message that is written next. */
 export const mark = (): number => buffer.length - at
 
-/** Copy of what was written since the mark. */
+/** Returns a copy of the bytes written since the mark. */
 export const copySince = (end: number): Uint8Array => buffer.slice(at, buffer.length - end)
 
-/** Makes a field of what was written since the mark. */
+/** Makes a field of the bytes written since the mark. */
 export const closeField = (field: number, end: number): void => {
   writeVarint(buffer.length - at - end)
   writeTag(field, wire.delimited)

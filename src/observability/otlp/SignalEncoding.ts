@@ -28,7 +28,7 @@ export interface Form<Item> {
 
 /** Encoding of the items of one resource. */
 export interface Encoding<Item> {
-  /** Adds an item behind encoded ones. Returns where it begins. */
+  /** Appends an item to the encoded ones. Returns its start position. */
   readonly add: (items: GrowingBytes.GrowingBytes, item: Item) => number
   /** Request of encoded items. */
   readonly body: (items: Uint8Array) => Body
@@ -216,7 +216,7 @@ const writeAttribute = (name: string, value: Value): void => {
   }
 }
 
-/** Writes attributes as a field of what is written. */
+/** Writes attributes as a field of the current message. */
 export const writeAttributes = (field: number, attributes: SparseAttributes): void => {
   const names = Object.keys(attributes)
   for (let index = names.length - 1; index >= 0; index--) {
@@ -229,7 +229,7 @@ export const writeAttributes = (field: number, attributes: SparseAttributes): vo
   }
 }
 
-/** A resource with these attributes and those of this exporter. */
+/** Returns a resource with these attributes and the attributes of this exporter. */
 export const makeResource = (attributes: Readonly<Record<string, string>>): Resource => ({
   attributes: Object.entries({
     "telemetry.sdk.name": scope.name,

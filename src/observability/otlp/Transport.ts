@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * At most {@link maxInFlight} requests are under way, each within its time, and {@link maxWaiting} wait for them; a
- * further one fails. What may succeed later is sent again, {@link maxRepeats} times at most, after the time that the
- * collector asks for. The user is told once of each trouble with a collector: at once when it refuses a request or
- * drops some of it, else when three requests in a row failed, or when the last one had failed at the end.
+ * At most {@link maxInFlight} requests are in flight, each within its time limit, and {@link maxWaiting} wait for them;
+ * a further one fails. A retryable request is sent again, {@link maxRepeats} times at most, after the time that the
+ * collector requests. Each fault of a collector is reported to the user once: at once if it refuses a request or drops
+ * part of it, otherwise after three failed requests in a row, or at the end if the last one failed.
  *
  * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to
  * another host. All exporters of the process have one, and the next ones its connections.
@@ -81,7 +81,10 @@ const readJsonComplaint = (body: string): Trouble | undefined => {
   return toPartialTrouble(Number(rejected), String(partial["errorMessage"] ?? ""))
 }
 
-/** Integers and byte fields of a message in protobuf by their numbers; what follows something else is left out. */
+/**
+ * Decodes integers and byte fields of a protobuf message by their numbers; fields after one of another type are left
+ * out.
+ */
 const decodeFields = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> => {
   const fields = new Map<number, number | Uint8Array>()
   let at = 0
@@ -121,7 +124,10 @@ const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
   )
 }
 
-/** Reads what a collector says it dropped; an answer has the encoding of its request, or is none of OTLP. */
+/**
+ * Reads the data that a collector reports as dropped. The response has the encoding of its request, or is not from
+ * OTLP.
+ */
 const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
   contentType.includes("json")
     ? readJsonComplaint(new TextDecoder().decode(body))
@@ -172,7 +178,7 @@ const compressBody = async ({ content, contentType }: Body): Promise<Body> => {
   return { contentType, content: await gzipBytes(content) }
 }
 
-/** Milliseconds until a request may be sent again; undefined where it may not. */
+/** Returns the milliseconds until a request may be sent again; undefined if it may not. */
 const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number | undefined => {
   if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
   const asked =

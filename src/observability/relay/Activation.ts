@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Turning on that fails is one warning; the next time that no session is open it is tried again. Turning off waits
- * until everything is delivered. What the library reports then is a warning, never a failure of a run.
+ * A failed activation is one warning; it is tried again the next time that no session is open. Turning off waits until
+ * everything is delivered. Errors that the library reports then are warnings, never a failure of a run.
  *
  * **Gotchas**
  *
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (
           (wasOn ? PluginsToml.makeLaterConfig : PluginsToml.makeFirstConfig)(document, model),
           nowhere
         )
-        // Nobody waits for it any more, and nobody else would turn it off.
+        // The caller no longer waits for the activation, so this code must close it.
         if (signal.aborted) await activation.close()
         return activation
       },

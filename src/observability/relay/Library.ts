@@ -1,12 +1,11 @@
 /**
- * NeMo Relay's native library, as far as this runtime calls it: loaded only when somebody asks for it, and described
- * here, so that nothing else depends on a package that may not be installed.
+ * NeMo Relay's native library, as far as this runtime calls it: loaded on request only, and described here, so that no
+ * other module depends on a package that may not be installed.
  *
  * **Gotchas**
  *
- * The library ends the whole process, without an exception, when it is handed a bigint, a cycle or ten thousand levels:
- * what is passed to it is `Schema.Json` that came from `Sanitizer`, nothing else. Arguments are positional; null skips
- * one.
+ * The library ends the whole process, without an exception, if it receives a bigint, a cycle or ten thousand levels:
+ * pass only `Schema.Json` from `Sanitizer` to it. Arguments are positional; null skips one.
  *
  * Source: `relay-atof-atif.md` §3.1 and §3.2, `hermes-contract.md` §4.9.
  */
@@ -17,7 +16,7 @@ import { rethrowImport } from "../../platform/OptionalPackage.ts"
 type Json = Schema.Json
 type Maybe<A> = A | null | undefined
 
-/** Position in a tree of scopes; scopes pushed on one are seen by nobody with another. */
+/** Position in a tree of scopes; scopes pushed on one stack are invisible to the others. */
 export interface ScopeStack {
   readonly constructor: unknown
 }
@@ -45,8 +44,8 @@ export interface Activation {
 }
 
 /**
- * Functions of the library. Members are written as methods: handles are opaque here, and only go back to where they
- * came from.
+ * Functions of the library. Members are written as methods, because handles are opaque here and are only passed back to
+ * the library.
  */
 export interface Library {
   createScopeStack(): ScopeStack

@@ -1,7 +1,7 @@
 /**
- * One call that the library executes: it calls back when the call may happen, it is told how the call went, and says
- * what came of it. The call itself runs where it would have run without the library, in the fiber that asked for it:
- * with its services and its asynchronous context, neither of which the library's callbacks have.
+ * One call that the library executes: the library calls back when the call may run, receives its outcome, and returns
+ * the result. The call itself runs in the fiber that requested it, with its services and its asynchronous context,
+ * which are absent in the library's callbacks.
  *
  * **Details**
  *

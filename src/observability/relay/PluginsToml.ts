@@ -156,7 +156,7 @@ const changeObservability = ({ config }: Document, change: (config: Facts) => Fa
     )
 })
 
-/** With the model of the session that begins, where nothing else is said of whom trajectories are. */
+/** Adds the model of the beginning session, unless the configuration describes the agent of its trajectories. */
 const withModelName =
   (model: string) =>
   (config: Facts): Facts =>

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Entries are passed on to other listeners when their events are played: what a session's components write is known by
- * then. The record is told of a run once a step. Who needs the agent of a run at once has the run hand over what it has
- * so far, and waits until that is played ({@link Feed.catchUp}).
+ * Entries are passed on to other listeners when their events are played: by then it is known which files a session's
+ * components write. The record is passed on once a step. A caller that needs the agent of a run at once has the run
+ * hand over its pending entries, and waits until they are played ({@link Feed.catchUp}).
  *
  * At the end of the scope everything that waits is played, and everything that is open is ended.
  *

@@ -1,12 +1,12 @@
 /**
- * The two execution middleware that hand provider and tool calls to the library: what runs is the same call, at the
- * same place, and the library sees where it begins and ends, and may refuse or change it.
+ * The two execution middleware that hand provider and tool calls to the library. The same call runs at the same place;
+ * the library observes its beginning and end, and may refuse or change it.
  *
  * **Details**
  *
- * The library gets redacted copies. What it hands back as it was is not put through it: the original request, answer
- * and error go on. What one of its components changed counts, change by change. A failed tool is told as a result that
- * says so, so that its trajectories have it.
+ * The library receives redacted copies. A value that it returns unchanged is replaced by the original request, answer
+ * or error. Changes by its components are applied one by one. A failed tool is reported as a result that describes the
+ * failure, so that it appears in the library's trajectories.
  *
  * **Gotchas**
  *
@@ -257,7 +257,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
       })
   })
 
-/** A tool call's result for the library; what failed on purpose is a result too. */
+/** Returns a tool call's result for the library; an intended failure is a result too. */
 const toToolResult = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
   if (Exit.isSuccess(exit)) {
     const { isFailure, output } = exit.value

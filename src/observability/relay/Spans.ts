@@ -1,5 +1,5 @@
 /**
- * Plays a stream of events to the library: agent scopes, model calls, tool calls and marks, each where it belongs.
+ * Plays a stream of events to the library: agent scopes, model calls, tool calls and marks, each in its scope.
  *
  * **Details**
  *
