@@ -156,7 +156,7 @@ const figures: ReadonlyArray<{
   },
   {
     title: "files over 450 lines",
-    bound: 30,
+    bound: 31,
     places: all.filter(({ lines }) => lines > 450).map(({ lines, path }) => `${path}: ${lines}`)
   },
   {
