@@ -9,12 +9,12 @@
  * {@link layerSqlite} is one process over a SQLite file beside `state.db`. {@link layerRunner} is one of several runner
  * processes over Postgres: the runs of a runner that dies move to the others, within a few seconds after a kill.
  * Runners talk through the database alone, so that nothing listens on a network. {@link layerClient} submits and
- * watches. The agent that does the work is that of any other program: it is given as handlers.
+ * watches. The agent is the same as in any other program, and is provided as handlers.
  *
  * **Gotchas**
  *
- * All runners of a cluster need the same tools, models and settings: any of them may go on with a run. Files of tools
- * are those of the machine that runs the call.
+ * All runners of a cluster need the same tools, models and settings: any of them may continue a run. Tools use the
+ * files of the machine that runs the call.
  *
  * **Example** (A run that survives its process)
  *
@@ -53,7 +53,7 @@ import type { Handler } from "./RunWorkflow.ts"
 export type { Counts, Failure, Outcome, Request } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
-/** The database of the cluster cannot be used, or a runner may not join. `message` says why and what to do. */
+/** The database of the cluster cannot be used, or a runner may not join. `message` states the cause and the remedy. */
 export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effect/ClusterError")("ClusterError", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
@@ -61,7 +61,7 @@ export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effec
 
 /** Durable runs. */
 export interface Service {
-  /** Submits a run; one that was submitted before is not run again. Returns its outcome where it has one. */
+  /** Submits a run. A run that was submitted before is not run again. Returns its outcome, if any. */
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Outcomes of those runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
@@ -78,7 +78,7 @@ export class Cluster extends Context.Service<Cluster, Service>()("hermes-effect/
 export interface RunnerService {
   /** Name by which others see it. */
   readonly name: string
-  /** Returns when somebody asked the runner to leave. */
+  /** Returns when the runner is asked to leave. */
   readonly drained: Effect.Effect<void>
   /** Begins nothing any more, and waits until what is under way has ended. */
   readonly close: Effect.Effect<void>
@@ -93,7 +93,7 @@ export class Runner extends Context.Service<Runner, RunnerService>()("hermes-eff
 export interface RunnerOptions {
   /** Runs at a time; 8 when absent. */
   readonly concurrency?: number | undefined
-  /** Handlers beside that of turns, by the kind of their requests. */
+  /** Handlers by kind of request, in addition to the handler of turns. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
   /** Days that a run is kept after its end; 30 when absent. */
   readonly retentionDays?: number | undefined
@@ -117,8 +117,7 @@ export interface ServerOptions {
 const layers = Effect.promise(() => import("./ClusterLayers.ts"))
 
 /**
- * Durable runs of one process over the SQLite file at `path`, which goes on with what another one left when it was
- * killed.
+ * Durable runs of one process over the SQLite file at `path`. Continues the runs of an earlier process that was killed.
  */
 export const layerSqlite = (
   options: FileOptions
@@ -177,7 +176,7 @@ export const makeTurnRequest = ({
   input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations })
 })
 
-/** Submits a run; one that was submitted before is not run again. Returns its outcome where it has one. */
+/** Submits a run. A run that was submitted before is not run again. Returns its outcome, if any. */
 export const submit = (request: Request): Effect.Effect<Outcome | undefined, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.submit(request))
 

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Sessions and the run record are the store's (`session/postgres`), messages and shards those of `effect/cluster`; all
- * of them stand in one schema. Here are `members` (the runners), `runs` (submitted work, and its ends), `shared` (facts
- * that one runner learnt and all use) and `budgets`.
+ * One schema holds all tables: sessions and the run record of the store (`session/postgres`), and messages and shards
+ * of `effect/cluster`. This module defines `members` (the runners), `runs` (submitted work and its outcomes), `shared`
+ * (facts that one runner learnt and all use) and `budgets`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import * as PostgresFailure from "../platform/PostgresFailure.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
 import { ClusterError } from "./Cluster.ts"
 
-/** The table of what was submitted, the same in SQLite. Times are milliseconds since 1970. */
+/** The table of submitted work, the same in SQLite. Times are milliseconds since 1970. */
 export const buildRunTables = (made: string): ReadonlyArray<string> => [
   `CREATE TABLE runs (
     made ${made},
@@ -87,9 +87,9 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
 ]
 
 /**
- * Version of what runners and clients share: the tables, the requests, the steps of the workflow. Runners of one
- * protocol work side by side, whatever their versions are. It grows when an older program would read what a newer one
- * writes in another way.
+ * Version of the protocol between runners and clients: the tables, the requests, the steps of the workflow. Runners of
+ * one protocol work together, regardless of their versions. It increases when an older program would misread data of a
+ * newer one.
  */
 export const protocol = 2
 
@@ -149,9 +149,7 @@ export class ClusterDatabase extends Context.Service<ClusterDatabase, Service>()
   "hermes-effect/cluster/ClusterDatabase"
 ) {}
 
-/**
- * Opens the database at `url`, whose tables are made where they are missing; also gives its client to `effect/cluster`.
- */
+/** Opens the database at `url` and creates missing tables. Also provides its client to `effect/cluster`. */
 export const layer = (
   url: Redacted.Redacted,
   connections = 8

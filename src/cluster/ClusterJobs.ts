@@ -5,8 +5,8 @@
  * **Details**
  *
  * The jobs are one text, which is read and changed in a transaction that locks it. So a claim of a job is as exclusive
- * as it is in a file: whoever comes second finds the job claimed. Scripts and outputs of jobs stay on the machine that
- * runs them.
+ * as in a file: a second claimant finds the job claimed. Scripts and outputs of jobs stay on the machine that runs
+ * them.
  *
  * Source: `hermes-product.md` §2.5.
  */

@@ -47,7 +47,7 @@ const engineOf = ClusterWorkflowEngine.layer.pipe(
   Layer.provideMerge(shardingLayer),
   Layer.provideMerge(Runners.layerNoop),
   Layer.provideMerge(SqlMessageStorage.layer),
-  // The client of the database says when it is away; the rest is for whoever looks for it.
+  // The database client reports a lost connection; other logs are suppressed.
   Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto, Layer.succeed(References.MinimumLogLevel, "Fatal")])
 )
 

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A refusal for a rate is told to the other runners by a notification: each takes it as one of its own, so that a limit
- * that one runner learnt holds for all. A notification that is lost costs a refusal. Keys that are set aside and
- * accounts at their limits are rows, in times of the server's clock; runners read a pool when it begins and whenever
- * somebody sets a key of it aside.
+ * A notification reports a rate-limit refusal to the other runners: each treats it as its own, so that a limit that one
+ * runner learnt applies to all. A lost notification costs one refusal. Keys that are set aside and accounts at their
+ * limits are rows, in times of the server's clock. Runners read a pool when it is opened and whenever one of its keys
+ * is set aside.
  *
  * The budget counts each answered model call, as the run record has it. Before a run begins its runner adds what it
  * used so far and reads the sum. So a run begins only while something is left; those under way when it is used up are
@@ -37,7 +37,7 @@ const nothing: PoolRecord = { keys: {} }
 const fallBackOnFailure = <A>(effect: Effect.Effect<A, ClusterError>, otherwise: A): Effect.Effect<A> =>
   Effect.catch(effect, ({ message }) => Effect.as(Effect.logDebug(message), otherwise))
 
-/** A pool with its times by another clock, which is ahead by so many milliseconds. What is over has no time. */
+/** Converts the times of a pool to another clock, which is `ahead` milliseconds ahead. Times in the past become 0. */
 const shiftRecordTimes = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
   ...record,
   keys: Record.map(keys, (mark) => ({ ...mark, until: mark.until <= now ? 0 : mark.until + ahead }))
@@ -61,7 +61,7 @@ const News = Schema.Union([
 type News = typeof News.Type
 const decodeNews = Schema.decodeUnknownOption(Schema.fromJsonString(News))
 
-/** The keys of a pool are read again for whoever listens to them. */
+/** A listener that rereads the keys of a pool. */
 interface PoolListener {
   readonly pool: string
   readonly read: Effect.Effect<void>
@@ -174,7 +174,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
     }
     yield* Effect.scoped(
       Effect.flatMap(sql.listen(channel), (payloads) =>
-        // The table has the news of the time in which nobody listened.
+        // The table has the news from before listening started.
         Effect.andThen(
           rereadPools(() => true),
           Effect.forever(

@@ -1,11 +1,11 @@
 /**
- * Retention of what a cluster keeps about work that is over: runs with their messages and replies, agents of
- * submissions, marks and leases that ran out.
+ * Retention of a cluster's data about finished work: runs with their messages and replies, agents of submissions,
+ * expired marks and leases.
  *
  * **Details**
  *
- * A run is removed so many days after its end, with all that its workflow left; what waits or is under way stays,
- * whatever its age. Once an hour one of the runners does it, in parts of {@link partSize} runs, so that no statement
+ * A run is removed a number of days after its end, with all data of its workflow. Waiting and active runs remain,
+ * whatever their age. Once an hour one of the runners does it, in parts of {@link partSize} runs, so that no statement
  * holds others up. A runner that dies meanwhile leaves the rest for the next hour. Sessions and the run record are not
  * touched.
  *
@@ -67,7 +67,7 @@ export const sweep = Effect.fnUntraced(function* (days: number) {
   const before = yield* computeCutoff(days)
   const removed = yield* pruneRuns(sql, run, before)
   const passed = sql`to_timestamp(CAST(${before} AS DOUBLE PRECISION) / 1000)`
-  // One that waits names an agent that nobody may have asked for since.
+  // A waiting run may name an agent that has not been used since.
   yield* run(sql`
     DELETE FROM agents WHERE used_at < ${passed} AND NOT EXISTS (SELECT 1 FROM runs WHERE state <> 'done' AND submitted_at < ${before})`)
   yield* run(sql`

@@ -4,10 +4,10 @@
  * **Details**
  *
  * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call
- * does, a result before the next question. So a run that is begun again neither asks nor does again what is there:
- * calls that did not begin are run, a call that may have happened is told to the model as such, and only a tool
- * annotated `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the one of
- * every other program.
+ * does, a result before the next question. So a restarted run does not repeat stored answers or results: calls that did
+ * not start are run, a call that may have happened is reported to the model as such, and only a tool annotated
+ * `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the same as in every
+ * other program.
  *
  * A final answer that was stored by a process that died before it could say so is found in the run record, or as the
  * last message.
@@ -37,7 +37,7 @@ export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCa
   readonly sessionId: string
   /** Messages that the session had before the run. */
   readonly firstPosition: number
-  /** True where nobody began it before, so that the store has nothing of it. */
+  /** True if the run was never started, so that the store has no data of it. */
   readonly isFirst?: boolean | undefined
 }
 

@@ -157,7 +157,8 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
       let running = 0
       const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
       const look = Effect.gen(function* () {
-        // Seen is a runner that has its lock: one that is seen after the start of the server, and has none, is gone.
+        // A runner counts as seen while it holds its lock. A runner seen since the server's start without a lock is
+        // gone.
         const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
         UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
         WHERE address = ${address.host} RETURNING is_draining`)

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Every runner that has the shard of a run begins it, but only so many at a time as it was told; the others wait in the
- * database and are moved with their shard. A run whose runner is gone is begun again by another one, and its handler
- * goes on from what the store has ({@link "./DurableRun.ts"}). Its outcome is written once.
+ * The runner that owns the shard of a run starts it, up to its concurrency; other runs wait in the database and move
+ * with their shard. If a runner is gone, another one restarts its run, and the handler continues from the store's state
+ * ({@link "./DurableRun.ts"}). Its outcome is written once.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -55,7 +55,7 @@ export interface WorkerService {
   readonly running: () => number
   /** Tests for an attempt of a run, under way here or waiting for its room. */
   readonly has: (id: string) => boolean
-  /** Begins nothing any more, and waits for what is under way. */
+  /** Starts no more runs, and waits for the active ones. */
   readonly close: Effect.Effect<void>
 }
 
@@ -73,11 +73,11 @@ export interface WorkerOptions {
   readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
   /** Told of each change of the number of runs under way. */
   readonly report: (running: number) => void
-  /** Waits until the run may begin by limits that it shares with others; a reason where it may not at all. */
+  /** Waits until limits shared with other runs allow the run to start. Returns a reason if it may not start at all. */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
-/** Ends of runners in a row at the same point of a run, after which it is taken for what ends them. */
+/** Consecutive runner crashes at the same point of a run, after which the run is considered their cause. */
 const mostStalls = 10
 
 const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
@@ -220,7 +220,7 @@ const mostRuns = 200
 
 interface IdleRun {
   readonly execution: string
-  /** Looks since nobody works on it here. */
+  /** Number of checks since the last attempt here. */
   readonly looks: number
 }
 
@@ -231,11 +231,11 @@ interface IdleRun {
  * **Details**
  *
  * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine may answer it
- * with `Suspended`, and nobody would wake it again: it registers an attempt by the name of the run alone. A runner that
+ * with `Suspended`, and then nothing would wake it: it registers an attempt only by the name of the run. A runner that
  * loses a shard and gets it back has the run twice until the earlier one has ended. The later one finds the
- * registration of the earlier and adds none, the end of the earlier removes it, and an attempt without a registration
- * is answered `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`; `test/cluster/Suspension.test.ts`
- * shows it).
+ * registration of the earlier and does not add one, the end of the earlier removes it, and an attempt without a
+ * registration is answered `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`;
+ * `test/cluster/Suspension.test.ts` shows it).
  *
  * A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look, the eighth,
  * and so on. A suspended workflow is resumed. One that is complete could not write its end: its run fails with the

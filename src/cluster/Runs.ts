@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A run is a prompt for a session. The number of messages that the session had before it is written down before its
- * first message is stored, so that whoever goes on with it knows if its prompt is in the session.
+ * A run is a prompt for a session. The session's previous number of messages is recorded before the run's first message
+ * is stored, so that a runner continuing the run knows whether its prompt is in the session.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -27,7 +27,7 @@ import { ClusterError } from "./Cluster.ts"
 export const Request = Schema.Struct({
   /** Its own name: the same id is run once, however often it is submitted. */
   id: Schema.String,
-  /** Name of what it belongs to: a batch run, or a conversation. */
+  /** Name of the batch run or conversation that it belongs to. */
   batch: Schema.String,
   /** Name of the handler that does it. */
   kind: Schema.String,
@@ -86,7 +86,7 @@ export interface StartedRun {
 
 /** The runs of a cluster. */
 export interface Service {
-  /** Adds a run; one that is there stays as it is. Returns its outcome where it has one. */
+  /** Adds a run. An existing run is unchanged. Returns its outcome, if any. */
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Tells the runners that something was added. */
   readonly announce: Effect.Effect<void>
@@ -263,7 +263,7 @@ export const runSqlite =
       isSqlError(error) ? toClusterErrorAt(path)(error) : (error as Exclude<E, SqlError>)
     )
 
-/** The runs in the SQLite file at `path`; its client is also that of `effect/cluster`. */
+/** The runs in the SQLite file at `path`. `effect/cluster` uses the same client. */
 export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
   Layer.unwrap(
     Effect.gen(function* () {

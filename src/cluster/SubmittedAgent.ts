@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Settings that differ from their defaults go along by their keys, and only those of {@link keys}; a runner's own
- * settings stand for the rest. A provider that is `auto` goes along as the one that this machine's keys mean. An agent
- * file goes along as it was read, with its sub-agents. The content is kept once, under its digest; runs name the
- * digest. A runner reads it by the version of its form and refuses what it does not know.
+ * Settings in {@link keys} that differ from their defaults are included by key; a runner's own settings apply
+ * otherwise. The provider `auto` is sent as the provider that this machine's keys select. An agent file is included as
+ * it was read, with its sub-agents. The content is stored once, under its digest; runs name the digest. A runner reads
+ * it by its format version and refuses unknown content.
  *
  * No secret travels: keys of models are the runner's. A content with a value that this process holds as a secret is
  * refused, and so are parts of an agent file that name files or programs of this machine: modules of middleware, MCP
@@ -108,7 +108,7 @@ const toJson = (value: unknown): Schema.Json => {
   return copied
 }
 
-/** The route that `auto` means here; undefined where there is no key for any. */
+/** The route that `auto` selects here, or undefined without a key for any route. */
 const findAutoRoute = Effect.fnUntraced(function* (settings: Values) {
   if (settings.model.provider !== "auto") return undefined
   const chain = ConfiguredRoutes.resolveChain({ settings, environment: yield* Environment })
@@ -228,7 +228,7 @@ export const storeContent = Effect.fnUntraced(function* (text: string) {
 
 /** A content as a runner uses it. */
 export interface RestoredAgent {
-  /** Settings over those of the runner. */
+  /** Settings that override the runner's. */
   readonly flags: ReadonlyArray<Flag>
   readonly agentFile: AgentFile | undefined
   readonly prefill: string | undefined
@@ -252,7 +252,7 @@ const toAgentFile = (
   settings: toFlags(settings, `agent ${name} of the submission`)
 })
 
-/** Reads a content; `folder` stands for that of its agent file. */
+/** Reads a content. `folder` replaces the folder of its agent file. */
 export const read = Effect.fnUntraced(function* (
   text: string,
   folder: string

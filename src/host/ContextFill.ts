@@ -33,7 +33,7 @@ export interface ContextFill {
   readonly parts: ReadonlyArray<ContextPart>
   /** Sum of the parts. */
   readonly tokens: number
-  /** Tokens that the model holds; undefined where nobody knows. */
+  /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: number | undefined
 }
 

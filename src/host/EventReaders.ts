@@ -99,7 +99,7 @@ const measureEventLength = (event: RunEvent): number => {
   }
 }
 
-/** Two deltas as one; undefined where they are not of one kind. */
+/** Merges two deltas, or returns undefined if their kinds differ. */
 const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | undefined => {
   if (before?._tag === "TextDelta" && event._tag === "TextDelta") return { ...event, text: before.text + event.text }
   if (before?._tag === "ReasoningDelta" && event._tag === "ReasoningDelta")
@@ -117,7 +117,7 @@ interface PendingEvent {
   weight: number
 }
 
-/** One reader: what it did not take yet. */
+/** One reader, with the events that it has not taken yet. */
 const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
   let waiting: Array<PendingEvent> = []
   let first = 0

@@ -58,7 +58,7 @@ export interface Message {
   readonly id: string
   readonly origin: "client" | "plugin" | "background"
   readonly prompt: RunInput["prompt"]
-  /** The text that stands for it on a screen. */
+  /** The text that represents it on a screen. */
   readonly shown: string
 }
 
@@ -148,7 +148,7 @@ export interface State extends LiveSettings {
 export type SessionChange = "new" | "resumed" | "compacted" | "titled"
 
 /**
- * One event of a live session, as its readers get it: the union of what happens in turns, the queue, approvals and the
+ * One event of a live session, as its readers get it: the union of events of turns, the queue, approvals and the
  * session itself.
  */
 export type HostEvent =

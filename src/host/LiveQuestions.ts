@@ -30,7 +30,7 @@ export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-e
 /** An answer to the question about a plan. */
 export type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
 
-/** The two ports to a person, and what answers their questions. */
+/** The two ports to a user, and the operations that answer their questions. */
 export interface LiveQuestions {
   readonly clarifier: Ask
   readonly approvals: ApprovalPrompt["Service"]

@@ -1,16 +1,16 @@
 /**
- * A live session: a conversation that goes on from message to message, below all of its clients. It owns which stored
- * session it is in, the queue of messages, the turn that is under way, the questions that wait for an answer, and the
- * settings of the next turn. A terminal, `stream-json` and a protocol are clients of it; it knows no screen.
+ * A live session: a conversation that continues from message to message, shared by all of its clients. It owns the
+ * current stored session, the queue of messages, the current turn, the open questions, and the settings of the next
+ * turn. A terminal, `stream-json` and a protocol are its clients; it is independent of any screen.
  *
  * **Details**
  *
- * Out comes one stream of events ({@link LiveSession.subscribe}), the same for every client; in go the members of
- * {@link LiveSession}. One fiber owns the state, so that commands of several clients follow one another and each sees
- * what the one before did. A question has an id, and whoever answers it first has answered it for all.
+ * {@link LiveSession.subscribe} provides the same stream of events to every client; clients send commands with the
+ * members of {@link LiveSession}. One fiber owns the state, so that commands of several clients run one after another
+ * and each sees the effects of the previous one. A question has an id, and the first answer applies for all clients.
  *
- * A reader that stops reading stops nothing; see `EventReaders` for what happens with it. When the scope closes, the
- * turn that is under way is interrupted, and the session is given up (`on_session_finalize`).
+ * A reader that stops reading does not block others; `EventReaders` describes its handling. When the scope closes, the
+ * current turn is interrupted and the session is finalized (`on_session_finalize`).
  *
  * **Gotchas**
  *
@@ -103,7 +103,7 @@ export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes
 export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   /** The session to begin with, stored or not; a new one when absent. `cwd` is where its tools work. */
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
-  /** The mode to begin with; that of the approvals when absent, until one is set. */
+  /** The initial mode. Defaults to the mode of the approvals until one is set. */
   readonly mode?: Mode | undefined
   /** The loosest mode that may be set, also by the answer to a plan; every one when absent. */
   readonly maxMode?: Mode | undefined
@@ -140,7 +140,7 @@ export interface LiveBackground {
   readonly takeNotices: Effect.Effect<ReadonlyArray<string>>
 }
 
-/** A session that clients share: its state and events, and what they can ask of it. */
+/** A session that clients share: its state, events and commands. */
 export interface LiveSession {
   readonly state: Effect.Effect<State>
   /** The events from now on, for as long as the scope lives. */
@@ -150,7 +150,7 @@ export interface LiveSession {
 
   /** Begins a turn with the message, or keeps it for when it can. */
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
-  /** Takes a message of the queue back; undefined where it is not there any more. */
+  /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
    * Takes back the messages of clients that no turn began with, for a user who stops all work (with
@@ -159,8 +159,8 @@ export interface LiveSession {
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /**
-   * Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back
-   * the question about a plan.
+   * Asks the turn to end with its current result, and withdraws its questions and the question about a plan. Returns
+   * false if no turn is running.
    */
   readonly stop: Effect.Effect<boolean>
   /** Interrupts the turn, and waits a little for its end. */

@@ -1,7 +1,7 @@
 /**
  * Facts about a live session at a glance, kept up to date from its events: model, context, tokens and cost, background
- * work, questions. An event costs the same however long the session is; what has to be looked up is read by
- * {@link LiveStatus.refresh}.
+ * work, questions. An event costs the same however long the session is; {@link LiveStatus.refresh} reads facts that
+ * require a lookup.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -27,7 +27,7 @@ export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
   readonly model: string | undefined
   /** Tokens of the last prompt with its answer; undefined before the first. */
   readonly contextTokens: number | undefined
-  /** Tokens that the model holds; undefined where nobody knows. */
+  /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: number | undefined
   /** Tokens and cost of the conversation, over its compactions. */
   readonly tokens: number
@@ -78,7 +78,7 @@ const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, pa
   return undefined
 })
 
-/** Keeps the facts of a live session; `cwd` is the directory of a session that has none of its own. */
+/** Maintains the facts of a live session. `cwd` applies if the session has no directory. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
   cwd: string | undefined

@@ -3,18 +3,16 @@
  *
  * **Details**
  *
- * There is one turn at a time. When it is over, the next message begins a turn: of a plugin, of the queue, of what
- * works in the background, in this order. A message may also reach the turn that is under way, with the result of the
- * next tool (`steer`); what did not reach it is first in the queue afterwards. While a client holds the session, no
- * turn begins.
+ * There is one turn at a time. When it ends, the next message starts a turn: from a plugin, from the queue, from
+ * background work, in this order. A message may also reach the current turn, with the result of the next tool
+ * (`steer`); if it does not, it is first in the queue afterwards. While a client holds the session, no turn starts.
  *
- * A user who stops the work wants nothing else to begin: `takeBack` returns the messages that clients sent to whoever
- * asked, and what plugins and the background want to say waits for the next message of a client, or for something new
- * from the background.
+ * Stopping the work must not start other work: `takeBack` returns the messages of clients to its caller, and messages
+ * of plugins and the background wait for the next message of a client, or for a new one from the background.
  *
  * **Gotchas**
  *
- * Of several listeners that replace a tool's result the first wins. Where there is one already, nothing can be added to
+ * The first of several listeners that replace a tool's result wins. If there already is one, nothing can be added to
  * results, and messages wait for the next turn.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`), case 131; `hermes-product.md` §1.8.
@@ -52,7 +50,7 @@ import type { StateOwner } from "./StateOwner.ts"
 /** A message as a client sends it. */
 export interface NewMessage {
   readonly prompt: RunInput["prompt"]
-  /** The text that stands for it on a screen; that of the prompt when absent. */
+  /** The text that represents it on a screen. Defaults to the prompt's text. */
   readonly shown?: string | undefined
   /** Way of a message while a turn is under way: behind it, into it, or in its place. `queue` when absent. */
   readonly busy?: "queue" | "steer" | "interrupt" | undefined
@@ -72,13 +70,16 @@ export interface TurnOptions {
     | undefined
   /** Adds to the first prompt of each session what the user chose for all of them. */
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
-  /** Somebody who can be asked. `InteractiveMode.attended` when absent; otherwise no question is ever asked. */
+  /**
+   * The presence of a user who answers questions. Without one, questions are never asked. Defaults to
+   * `InteractiveMode.attended`.
+   */
   readonly presence?: Presence | undefined
   /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
   readonly mode?: (() => PermissionMode | undefined) | undefined
   /**
-   * Modes to carry out a plan in, and the change to one of them, for work on the owner's fiber; absent where nobody is
-   * asked about plans.
+   * Modes for executing a plan, and the change to one of them, run on the owner's fiber. Absent if users are not asked
+   * about plans.
    */
   readonly plans?:
     | {
@@ -87,27 +88,26 @@ export interface TurnOptions {
       }
     | undefined
   /**
-   * Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where
-   * there is one.
+   * Titles of new sessions after their first exchange. Defaults to `auxiliary`, which uses the auxiliary model, if any.
    */
   readonly titles?: "auxiliary" | "off" | undefined
   /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
   readonly grace?: Duration.Duration | undefined
-  /** Reports of what works in the background. Each is a message that begins a `turn` when absent. */
+  /** Reports of background work. Defaults to `turn`: each report is a message that starts a turn. */
   readonly reports?: "turn" | "off" | undefined
 }
 
 export interface LiveTurns {
   /** Takes a message. Only for work on the owner's fiber, as all but `interrupt`. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
-  /** Takes a message of the queue back; undefined where it is not there any more. */
+  /** Removes and returns a message of the queue, or undefined if it is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
    * Takes back the messages of clients that no turn began with, also those on their way into the turn. Nothing begins
    * until a client sends one again, or something new arrives from the background.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
-  /** Asks the turn to end with what it has; false where none is under way. */
+  /** Asks the turn to end with its current result. Returns false if no turn is running. */
   readonly stop: Effect.Effect<boolean>
   /** Begins what is next, if nothing is under way. */
   readonly next: Effect.Effect<void>
@@ -183,7 +183,7 @@ export const make = Effect.fnUntraced(function* (
     shown: shown ?? renderPromptText(prompt)
   })
 
-  /** Puts messages before those of clients. */
+  /** Inserts messages before the clients' messages. */
   const insertBeforeClients = (added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
     const { queue } = owner.state()
     const place = queue.findIndex(({ origin }) => origin !== "plugin")
@@ -360,7 +360,7 @@ export const make = Effect.fnUntraced(function* (
     const prompted = { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
     planned = mode?.() === "plan" ? turn.id : undefined
     owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
-    // Nobody waits for a turn that does not end when it is interrupted.
+    // Detached, so that closing does not wait for a turn that ignores interruption.
     running = yield* Effect.forkDetach(
       Effect.onExit(runTurn(turn), (exit) => Effect.sync(() => void owner.post(endTurn(turn, exit))))
     )
@@ -399,7 +399,7 @@ export const make = Effect.fnUntraced(function* (
     if (reports === "off") return
     const report = yield* takeReports()
     if (report !== undefined && !isPaused) return yield* startTurn(report)
-    // It is told with the next message, and what arrives from now on begins a turn.
+    // The report is delivered with the next message, and later arrivals start a turn.
     if (report !== undefined) {
       setQueue([...owner.state().queue, report], steering)
       owner.readers.publish({

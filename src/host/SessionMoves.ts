@@ -73,8 +73,8 @@ export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: str
   }))
 
 /**
- * Ids of the sessions of the conversation: what was started in one that was compacted since still tells of itself
- * there.
+ * Ids of the sessions of the conversation: background work started before a compaction still reports to its earlier
+ * session.
  */
 export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [
   ...session.earlier,

@@ -1,6 +1,6 @@
 /**
- * Facts about a live session that commands of a client show, as data: what it used, what its tools are, what compaction
- * left out.
+ * Facts about a live session that commands of a client show, as data: its usage, its tools, and the messages omitted by
+ * compaction.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */

@@ -1,9 +1,9 @@
 /**
- * The text of a run as a client shows it, piece by piece; each member answers with the piece to show now. What the
- * pieces make together is what was shown, byte for byte.
+ * The text of a run as a client shows it, piece by piece; each member returns the piece to show now. Concatenated, the
+ * pieces are the shown text, byte for byte.
  *
- * Texts of different steps are set apart by a blank line. The final text is held back where somebody may still replace
- * it, and shown at the end where it is not what streamed by.
+ * A blank line separates texts of different steps. The final text is held back if a hook may still replace it, and
+ * shown at the end if it differs from the streamed text.
  *
  * Source: `hermes-product.md` §1.5.
  */
@@ -14,10 +14,7 @@ export interface StreamedText {
   readonly delta: (text: string) => string
   /** A new step: the next text is one of its own. */
   readonly step: (id: number) => void
-  /**
-   * Puts a text in the place of what was shown since a step began; returns everything so far, undefined where nothing
-   * was shown.
-   */
+  /** Replaces the text shown since a step began. Returns everything so far, or undefined if nothing was shown. */
   readonly replace: (id: number, text: string) => string | undefined
   /** Returns the rest of the final text. */
   readonly rest: (final: string) => string

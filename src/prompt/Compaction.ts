@@ -3,18 +3,17 @@
  *
  * **Details**
  *
- * First old results of tools are shortened, which asks no model; where that is enough, it is all. Then a model of the
- * task `compression` writes a note that stands for the middle of the conversation; the first messages and the newest
- * ones stay word for word, and so does the newest message of the user. A note that is there already is brought up to
- * date.
+ * First, old tool results are shortened, without a model; compaction ends here if that is enough. Then a model of the
+ * task `compression` writes a note that replaces the middle of the conversation; the first messages, the newest ones
+ * and the newest user message are preserved verbatim. An existing note is updated.
  *
- * A summary that cannot be had leaves the conversation as it is, and the run says so; after that no summary is asked
- * for until a pause is over (a minute; ten where there is no model for it). A conversation that was refused for its
- * size has its old results shortened all the same.
+ * If the summary fails, the conversation is unchanged and the run reports it; no further summary is requested during a
+ * pause (one minute; ten if no model is available). A conversation that was refused for its size still has its old
+ * results shortened.
  *
- * With the engine `context_editing` Anthropic leaves old results of tools out of long prompts, and the conversation is
- * compacted where that is not enough. With `responses_compact` OpenAI gives an encrypted item in place of the note;
- * what the user said stays word for word. Where the route cannot do it, the run says so once and the note is written.
+ * With the engine `context_editing` Anthropic omits old tool results from long prompts, and the conversation is
+ * compacted if that is not enough. With `responses_compact` OpenAI returns an encrypted item instead of the note; user
+ * messages are preserved verbatim. If the route does not support it, the run reports this once and the note is written.
  *
  * **Example** (Later, and with more of the newest messages)
  *
@@ -81,7 +80,7 @@ export type Summarise = (ask: SummaryAsk) => Effect.Effect<string, AiError.AiErr
 /** Compaction by the provider of the main route. */
 export interface ProviderCompaction {
   readonly ability: Effect.Effect<Abilities["compaction"]>
-  /** Encrypted form of messages; undefined where the answer has none. */
+  /** Returns the encrypted form of messages; undefined if the answer does not contain it. */
   readonly compact: (
     ask: Pick<SummaryAsk, "context"> &
       Pick<CompactionPort.Request, "conversationId"> & { readonly messages: ReadonlyArray<Prompt.Message> }
@@ -124,8 +123,8 @@ const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pr
 }
 
 /**
- * The conversation with a note in place of its middle: a message of its own in the user's role. Where that stands
- * beside another one of the user, the history stage joins them for the protocols that want it.
+ * Replaces the middle of the conversation with a note: a separate message in the user's role. If another user message
+ * is adjacent, the history stage joins them for the protocols that require it.
  */
 const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: string): ReadonlyArray<Prompt.Message> => [
   ...head,
@@ -134,8 +133,8 @@ const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: strin
 ]
 
 /**
- * The conversation with the provider's encrypted item in place of its middle. What the user said there stays, as the
- * item does not hold it. Another provider reads the text of the item's message.
+ * Replaces the middle of the conversation with the provider's encrypted item. User messages from the middle are
+ * preserved, as the item does not contain them. Another provider reads the text of the item's message.
  */
 const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
   ...head,
@@ -146,7 +145,10 @@ const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: str
   ...dropOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
 
-/** Newest results that context editing keeps: about those of the newest messages, as a result comes with its call. */
+/**
+ * Returns the number of newest results that context editing preserves: half the number of protected messages, as each
+ * result has a call message, but at least three.
+ */
 const countKeptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
 
 /**
@@ -180,7 +182,7 @@ export const make = (
     return false
   })
 
-  /** The conversation compacted by the provider; undefined where it cannot. */
+  /** Compacts the conversation at the provider; undefined if the provider cannot. */
   const compactAtProvider = (
     messages: ReadonlyArray<Prompt.Message>,
     bounds: Parameters<typeof Split.split>[1],

@@ -1,13 +1,12 @@
 /**
- * Instructions that users keep in files: those of a project (`AGENTS.md` and its relatives), and `SOUL.md` of the
- * agent's home.
+ * Instructions in the user's files: project files (`AGENTS.md` and similar), and `SOUL.md` in the agent's home.
  *
  * **Details**
  *
- * One kind of project file is read, the first that is there: `.hermes.md` or `HERMES.md` from the working directory up
- * to the root of its repository; `AGENTS.md` of the repository's root and of each directory down to the working
- * directory, the nearest last; `CLAUDE.md`, and `.cursorrules` with `.cursor/rules/*.mdc`, of the working directory.
- * `AGENTS.md` files below the working directory are named, not read: the model reads them where it works.
+ * One kind of project file is read, the first that exists: `.hermes.md` or `HERMES.md` from the working directory up to
+ * the root of its repository; `AGENTS.md` of the repository's root and of each directory down to the working directory,
+ * the nearest last; `CLAUDE.md`, and `.cursorrules` with `.cursor/rules/*.mdc`, of the working directory. `AGENTS.md`
+ * files below the working directory are named, not read: the model reads them when it works there.
  *
  * A text of more than {@link longest} characters is shown in part, with its beginning and its end. One that looks like
  * an injected instruction is replaced by a notice that names the finding, as is a file that cannot be read. A link of a
@@ -86,7 +85,7 @@ const makeNotice = (name: string, why: string): ContextFile => ({
 
 const isMissing = ({ reason }: PlatformError): boolean => reason._tag === "NotFound" || reason._tag === "BadResource"
 
-/** Reads one file; undefined when there is none, or nothing is in it. */
+/** Reads one file; undefined if the file does not exist or is empty. */
 const readContextFile = Effect.fnUntraced(function* (
   path: string,
   name: string,

@@ -8,9 +8,9 @@
  * size that they end with. A file that was edited by hand in a way that a writer would lose is kept beside the new one
  * first.
  *
- * Prompts show what {@link Service.blocks} reads when a session begins; later writes change the file and the answers of
- * the tool, not that prompt. An entry that looks like an injected instruction is not stored; one that was written by
- * hand stays in the file, a notice stands in its place in the prompt, and a warning says so.
+ * Prompts show the blocks that {@link Service.blocks} reads when a session begins; later writes change the file and the
+ * tool's answers, not that prompt. An entry that looks like an injected instruction is not stored. If it was written
+ * into the file by hand, it stays there, but the prompt shows a notice instead, and a warning is logged.
  *
  * **Example** (Remember something for later sessions)
  *
@@ -188,7 +188,7 @@ const parseRewrittenEntries = (
   const known = new Set(before)
   const next: Array<string> = []
   for (const entry of parse(text)) {
-    // One that was there is kept as it is: its notice stands in prompts where it may not be shown.
+    // An existing entry is preserved unchanged: if it must not be shown, prompts show a notice instead.
     const kept = known.has(entry) ? Result.succeed(entry) : checkEntry(entry)
     if (Result.isFailure(kept)) return refuseChange(`entry ${next.length + 1}: ${kept.failure.message}`)
     next.push(kept.success)

@@ -52,7 +52,7 @@ export type Conditions = typeof Conditions.Type
 
 /** Frontmatter of a skill. */
 export const Facts = Schema.Struct({
-  /** The name in the frontmatter; empty where there is none. */
+  /** The name in the frontmatter; empty if absent. */
   name: Schema.String,
   description: Schema.String,
   /** Systems that the skill is for (`linux`, `macos`, `windows`); every one when empty. */
@@ -171,8 +171,8 @@ export const listRemarks = ({ body, facts }: SkillFile, directory: string): Read
 ]
 
 /**
- * Names of what in the text of a file wants to command the model against its user. A file with one is not used.
- * Elements that are not shown hide text in Markdown only: pages have them for their own use.
+ * Returns the names of injection patterns in a file's text: attempts to command the model against its user. A file with
+ * a match is not used. Hidden elements count only in Markdown: web pages have legitimate uses for them.
  */
 export const findRefusals = (text: string, file = fileName): ReadonlyArray<string> =>
   Injection.scan(text, "skill").flatMap(({ id }) =>

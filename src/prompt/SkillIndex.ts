@@ -1,12 +1,12 @@
 /**
- * The index of skills: what there is below some directories, read once and read again when a file changed.
+ * The index of skills: the skills below some directories, read once and read again when a file changes.
  *
  * **Details**
  *
  * A skill is a directory with a `SKILL.md`, at most {@link maxDepth} levels below one of the directories; the
- * directories between are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own: what
- * was read of it stays in a snapshot file over processes. The others are read-only, and are read by each process; of
- * two skills with one name the first directory has the one that counts.
+ * directories between are its category, which may have a `DESCRIPTION.md`. The first directory is the user's own: its
+ * index is stored in a snapshot file across processes. The others are read-only, and are read by each process; of two
+ * skills with the same name, the one in the earlier directory is used.
  *
  * A snapshot holds as long as the list of files is the same and each has the time, size and inode that it had. A file
  * that was changed in the two seconds before the snapshot is not trusted, as it may change again without a trace. In
@@ -70,9 +70,9 @@ type Snapshot = typeof Snapshot.Type
 export interface Skill {
   /** Name of its directory. */
   readonly name: string
-  /** Directories above it, joined by `/`; `general` where there is none. */
+  /** Directories above it, joined by `/`; `general` if there are no such directories. */
   readonly category: string
-  /** Category and name, joined by `/`; the name alone where there is no category. */
+  /** Category and name, joined by `/`; only the name if it has no category. */
   readonly path: string
   /** Absolute. */
   readonly directory: string
@@ -252,7 +252,7 @@ const isSame = ({ files }: Listing, snapshot: Snapshot): boolean => {
   return known.length === files.size && known.every(([path, { stamp }]) => files.get(path)?.stamp === stamp)
 }
 
-/** Reads what there is of a directory: from what is known of it, or from its files. */
+/** Returns the snapshot of a directory: the known one if it is current, else a new one from its files. */
 const refreshSnapshot = Effect.fnUntraced(function* (
   root: string,
   listing: Listing,
@@ -363,7 +363,7 @@ const buildCatalogue = (
   }
 }
 
-/** Makes a reader of the skills of some directories. What it read it reads again when files changed. */
+/** Makes a reader of the skills of some directories. It reads them again when files change. */
 export const make = ({
   directory,
   snapshot: file,

@@ -250,16 +250,14 @@ export interface InstallationPlan {
   readonly refused: ReadonlyArray<string>
 }
 
-/**
- * Copies a source and looks at its skills; the copies last as long as the scope. Fails where none of them can be used.
- */
+/** Copies a source and checks its skills; the scope removes the copies. Fails if no skill is usable. */
 export const planInstallation = Effect.fn("SkillInstaller.planInstallation")(function* (
   request: Request
 ): Effect.fn.Return<InstallationPlan, SkillRefused, Platform | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   yield* toSkillRefusal(request.directory)(fs.makeDirectory(request.directory, { recursive: true, mode: 0o700 }))
-  // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a skill.
+  // In the target directory, so that the move is one step; hidden, so that it is not listed as a skill.
   const staging = yield* toSkillRefusal(request.directory)(
     fs.makeTempDirectoryScoped({ directory: request.directory, prefix: ".install-" })
   )

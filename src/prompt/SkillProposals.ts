@@ -1,10 +1,11 @@
 /**
- * Changes of skills that wait for the user: those that a background review wanted and that nobody was there to approve.
- * They change nothing until they are accepted.
+ * Changes of skills that wait for the user: a background review proposed them while no user could approve them. They
+ * have no effect until they are accepted.
  *
  * **Details**
  *
- * They stand in one file of the user's skills, the oldest first, the same change once. Of more than 20 the oldest goes.
+ * They are stored in one file in the user's skills directory, oldest first, without duplicates. Beyond 20 changes the
+ * oldest is removed.
  *
  * Source: `hermes-llm.md` §6.6, `hermes-product.md` §2.3 (`staged`, `pending_id`).
  */
@@ -20,7 +21,7 @@ import * as Ids from "../domain/Ids.ts"
 
 const text = Schema.optionalKey(Schema.UndefinedOr(Schema.String))
 
-/** A change of one skill. Names are those of directories; files are relative to the skill's directory. */
+/** A change of one skill. Names are directory names; files are relative to the skill's directory. */
 export const Change = Schema.Union([
   Schema.Struct({ action: Schema.Literal("create"), name: Schema.String, content: Schema.String, category: text }),
   Schema.Struct({ action: Schema.Literal("edit"), name: Schema.String, content: Schema.String }),
@@ -61,7 +62,7 @@ export interface Service {
   readonly list: Effect.Effect<ReadonlyArray<Proposal>, ConfigError>
   /** Keeps a change, and gives its id. */
   readonly add: (change: Change) => Effect.Effect<string, ConfigError>
-  /** Forgets one; false when there is none of that id. */
+  /** Removes a change; returns false if the id is unknown. */
   readonly remove: (id: string) => Effect.Effect<boolean, ConfigError>
 }
 

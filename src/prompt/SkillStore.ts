@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * They are disclosed step by step: names and descriptions stand in the system prompt ({@link Service.block}), the text
- * of one is read by {@link Service.view}, and so are the files beside it. Skills of the user's directory can be
- * changed; those of external directories are read-only. A skill is offered where its system, tools and toolsets are,
- * and the settings do not turn it off.
+ * They are disclosed step by step: the system prompt has names and descriptions ({@link Service.block}), and
+ * {@link Service.view} reads the text of a skill and its other files. Skills in the user's directory can be changed;
+ * skills in external directories are read-only. A skill is offered if its system, tools and toolsets are available and
+ * the settings do not disable it.
  *
  * Every change is whole or not made, under the lease of the file over all processes. A text that wants to command the
  * model against its user is not written, nor is one with a credential in it; a skill with a file `.pinned` is not
@@ -101,7 +101,7 @@ export interface Options {
   readonly variable?: ((name: string) => string | undefined) | undefined
 }
 
-/** A skill's text, or that of a file beside it. */
+/** A skill's text, or the text of another file in its directory. */
 export interface View {
   readonly skill: SkillIndex.Skill
   /** Path of the file in the skill's directory; absent: its `SKILL.md`. */
@@ -117,11 +117,11 @@ export interface View {
 export interface ViewOptions {
   /** Relative to the skill's directory; absent: its `SKILL.md`. */
   readonly file?: string | undefined
-  /** Stands in for `${HERMES_SESSION_ID}`. */
+  /** Replaces `${HERMES_SESSION_ID}`. */
   readonly session?: string | undefined
 }
 
-/** A change of one skill. Names are those of directories; files are relative to the skill's directory. */
+/** A change of one skill. Names are directory names; files are relative to the skill's directory. */
 export type Change = SkillProposals.Change
 
 /** Result of a change. */
@@ -151,7 +151,7 @@ export interface Service {
   readonly check: (change: Change) => Effect.Effect<void, SkillRefused>
   /** Changes that wait for the user. */
   readonly proposals: SkillProposals.Service
-  /** The path that a change would write or remove, for an approval; undefined where it names none. */
+  /** The path that a change would write or remove, for an approval; undefined if the change names no path. */
   readonly pathOf: (name: string, category?: string) => Effect.Effect<string>
   /**
    * Adds the skills that plugins bring in `skills/` of their directories, each under its plugin's key (`/` becomes
@@ -159,8 +159,7 @@ export interface Service {
    */
   readonly bring: (plugins: ReadonlyArray<{ readonly key: string; readonly directory: string }>) => Effect.Effect<void>
   /**
-   * The part of a system prompt that names the skills; undefined where there are none, or none of the skill tools is
-   * offered.
+   * The part of a system prompt that names the skills; undefined if there are no skills, or no skill tool is offered.
    */
   readonly block: (tools: ReadonlySet<string>) => Effect.Effect<string | undefined>
 }
@@ -168,7 +167,7 @@ export interface Service {
 /** See {@link Service}. */
 export class SkillStore extends Context.Service<SkillStore, Service>()("hermes-effect/prompt/SkillStore") {}
 
-/** Tools of which one must be offered for the index to stand in a prompt. */
+/** Tools that use the index: a prompt includes it if at least one is offered. */
 const tools = ["skills_list", "skill_view", "skill_manage"]
 
 /** Directories of a skill that hold files which may be written. */
@@ -225,7 +224,7 @@ const checkText = (text: string, file: string, added = text): Effect.Effect<Read
     : refuseRequest("not written: the text has a credential in it: name a variable of the environment in its place")
 }
 
-/** Refuses a text that is no `SKILL.md`; that of a new skill must be in the open format and have its name. */
+/** Refuses a text that is not a valid `SKILL.md`; a new skill must follow the open format and contain its own name. */
 const checkSkillText = Effect.fnUntraced(function* (name: string, text: string, { added = text, isNew = false } = {}) {
   const parsed = SkillFile.parse(yield* Yaml.load, text)
   if (Result.isFailure(parsed)) return yield* refuseRequest(`not written: ${parsed.failure}`)

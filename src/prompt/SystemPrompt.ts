@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * Layers stand in a fixed order, the most stable first, joined by blank lines; an empty one is left out. The prompt is
- * built once, stored with the session and sent byte for byte as it was, so that a provider's prefix cache keeps
- * hitting; nothing that changes within a session belongs into it. Context of one turn is added at call time
+ * Layers have a fixed order, the most stable first, joined by blank lines; empty layers are omitted. The prompt is
+ * built once, stored with the session and always sent with the same bytes, so that a provider's prefix cache keeps
+ * hitting; it must not contain anything that changes within a session. Context of one turn is added at call time
  * (`agent/RunStart`).
  *
- * Advice for a tool is given where the tool is offered. Models of the families in {@link families} are told to act by
- * their tools instead of announcing it, unless the settings say otherwise; some get a second text, for what their
- * family tends to.
+ * The prompt includes advice for each offered tool. It instructs models of the families in {@link families} to use
+ * their tools instead of announcing actions, unless the settings disable this; some families get a second text about
+ * their typical mistakes.
  *
  * Texts of the machine and of the user's files come from {@link PromptSources}: nothing for an agent of an application,
  * unless it provides {@link layerSources}; the whole of it in the program.
@@ -114,8 +114,8 @@ const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: st
 ]
 
 /**
- * Setting of who is told to use tools: decided by the model's name, everyone, nobody, or the models whose names have
- * these parts.
+ * Which models are instructed to use tools: chosen by the model's name, all, none, or models whose names contain these
+ * parts.
  */
 export type Enforcement = "auto" | boolean | ReadonlyArray<string>
 
@@ -207,12 +207,12 @@ export interface Sources {
   readonly skills?: string | undefined
   readonly environment?: ReadonlyArray<string> | undefined
   readonly project?: string | undefined
-  /** Directory that the tools work in, where it is not that of the session. */
+  /** Working directory of the tools, if different from the session's directory. */
   readonly workingDirectory?: string | undefined
   readonly memory?: ReadonlyArray<string> | undefined
 }
 
-/** Reads the {@link Sources} of a session that begins. Default: there are none. */
+/** Reads the {@link Sources} of a new session. Default: no sources. */
 export class PromptSources extends Context.Reference<(place: PromptLocation) => Effect.Effect<Sources>>(
   "hermes-effect/prompt/PromptSources",
   { defaultValue: () => () => Effect.succeed({}) }
@@ -227,7 +227,7 @@ export interface Parts extends PromptLocation {
   readonly platform: string
   readonly provider: string
   readonly model: string
-  /** Shown in the last line, where it is given. */
+  /** Shown in the last line, if present. */
   readonly sessionId?: string | undefined
   /** `auto` when absent. */
   readonly enforcement?: Enforcement | undefined
@@ -285,7 +285,7 @@ export interface SourceOptions {
   readonly skills?: ((tools: ReadonlySet<string>) => Effect.Effect<string | undefined>) | undefined
   /** Variables by which Termux is recognised. */
   readonly variable?: ((name: string) => string | undefined) | undefined
-  /** Working directory of the tools, where it is one of another machine; this one is not described then. */
+  /** Working directory of the tools on another machine; if set, the local machine is not described. */
   readonly remoteDirectory?: string | undefined
   /** Further descriptions of the machine: its sandbox, and the user's words. */
   readonly environmentHints?: ReadonlyArray<string> | undefined
@@ -294,7 +294,7 @@ export interface SourceOptions {
 const readFileOrEmpty = (path: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(path), () => ""))
 
-/** Describes the machine, where it is one on which things are different. */
+/** Describes the machine if it requires special instructions. */
 const describeMachine = Effect.fnUntraced(function* ({
   environmentHints = [],
   remoteDirectory,
@@ -333,7 +333,7 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
       const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
       const machine = yield* Effect.cached(describeMachine(options))
       const told = new Set<string>()
-      /** Tells the user, once for each text, what is not in the prompt. */
+      /** Warns the user about content missing from the prompt, once per text. */
       const warnOnce = (text: string) => {
         if (told.has(text)) return Effect.void
         told.add(text)

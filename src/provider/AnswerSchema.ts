@@ -103,7 +103,7 @@ export const closeSchema = (schema: unknown): unknown => {
   return out
 }
 
-/** The instruction that stands for the field of a schema. */
+/** Renders the instruction that replaces the schema field of a request. */
 export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(
     schema

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The SDK is loaded when the provider is made; it retries nothing and logs nothing. The request is the input of the
- * SDK's command and `stream`, our own key, which chooses between Converse and ConverseStream. `extra_body` is merged
- * into it: fields that Converse knows replace those of the request, every other one becomes a field of the model behind
- * it (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
+ * The SDK is loaded when the provider is made; its retries and logging are off. The request is the input of the SDK's
+ * command plus `stream`, our own key, which selects Converse or ConverseStream. `extra_body` is merged into it: fields
+ * that Converse knows replace the request's fields, all others are passed to the underlying model
+ * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
  *
  * A streamed answer gives what has arrived to `onPart` in one step; interruption closes the connection. What `onPart`
  * gives back is what the answer is made of, while `raw` holds what was sent; it is put together on first use. Bytes in
@@ -15,7 +15,7 @@
  * **Gotchas**
  *
  * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance.
- * Looking for an instance takes a few seconds where there is none.
+ * Outside of an instance, the search for one takes a few seconds.
  *
  * **Example** (An agent on this protocol)
  *

@@ -3,9 +3,8 @@
  *
  * **Details**
  *
- * A stream names a block by its index. Arguments of a call stream as they come and are parsed when its block stops;
- * what a protocol keeps of thinking beside its text (signatures, opaque data) is its own, and becomes metadata when the
- * block stops.
+ * A stream names a block by its index. Arguments of a call stream as they arrive and are parsed when the block stops.
+ * Protocol-specific data of thinking (signatures, opaque data) becomes metadata when the block stops.
  *
  * Source: `hermes-llm.md` §4.2, §4.4.
  */
@@ -60,8 +59,8 @@ export const makeToolCall = (id: string, name: string, input: unknown) =>
   makeCall(id, name, ToolCallWire.fromWire(input))
 
 /**
- * The response of a body whose content was found; one that says nothing, or stopped for a tool that it does not name,
- * is none.
+ * Makes the response from the content of a body. Fails if the body is empty without a stop reason, or stopped for a
+ * tool that it does not name.
  */
 export const makeResponse = (
   {
@@ -101,7 +100,7 @@ interface BlockStream<Thought> {
   readonly addText: (index: number, piece: string) => void
   readonly addThought: (index: number, piece: string) => void
   readonly addInput: (index: number, piece: string) => void
-  /** The state of an open thought, for what is not its text. */
+  /** The state of an open thought, for data other than its text. */
   readonly thought: (index: number) => Thought | undefined
   readonly stop: (index: number) => void
   readonly push: (part: StreamPart) => void

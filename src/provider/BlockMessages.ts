@@ -7,8 +7,8 @@
  * The history stage (`domain/History`) makes a conversation fit before it comes here; its messages are translated and
  * joined.
  *
- * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a
- * message with other options (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
+ * Each message is converted once: the result is cached by its content, so that a copy of a message with other options
+ * (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
  *
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  */
@@ -30,7 +30,7 @@ export interface Dialect<Block> {
   readonly convert: (message: Turn) => Message<Block>
   readonly isCall: (block: Block) => boolean
   readonly isThinking: (block: Block) => boolean
-  /** The blocks of a message with what its options ask for. */
+  /** Adds the marks that a message's options request to its blocks. */
   readonly mark: (blocks: ReadonlyArray<Block>, message: Turn) => ReadonlyArray<Block>
 }
 
@@ -84,7 +84,7 @@ export const calledWithoutThinking = <Block>(
   return first !== undefined && !dialect.isThinking(first) && content.some(dialect.isCall)
 }
 
-/** Text that stands for a result without any. */
+/** Placeholder for a result without text. */
 export const noOutput = "(no output)"
 
 /** Arguments as the object that the history stage made of them. */

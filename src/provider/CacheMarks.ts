@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A request has four at most: after the tools, after the system prompt, and at the end of the conversation. Where there
- * are tools, the marks of the conversation stand on its last two user messages: each ended a request, so what comes
- * before the earlier one was written by the request before, however many blocks came since. Without tools they stand on
- * the last three messages, or on the last four where there is no system prompt either. Only wire forms that are new get
- * marks, so a mark that moves on leaves the bytes before it as they were.
+ * A request has four at most: after the tools, after the system prompt, and at the end of the conversation. With tools,
+ * the conversation's marks are on its last two user messages: each ended a request, so the prefix before the earlier
+ * one was cached by the previous request, however many blocks followed. Without tools they are on the last three
+ * messages, or on the last four if there is no system prompt either. Only wire forms that are new get marks, so a mark
+ * that moves on leaves the bytes before it as they were.
  *
  * A conversation that carries marks of its caller gets no others.
  *

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The form of a request depends on the endpoint (`chat/Endpoint`). The SDK is loaded when the provider
- * is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
+ * The form of a request depends on the endpoint (`chat/Endpoint`). The SDK is loaded when the provider is made; see
+ * `OpenAiClient` for its configuration, `Exchange` for how answers are read.
  *
  * **Example** (An agent on this protocol)
  *

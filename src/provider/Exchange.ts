@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A stream is read a network read at a time: all events of one make one array of parts and one call of `onPart`. Nobody
- * watching, the whole stream is read in one step. What `onPart` gives back is what the response is made of; `raw` is
- * made of what was sent, on first use.
+ * A stream is processed per network read: all events of one read make one array of parts and one call of `onPart`.
+ * Without a listener, the whole stream is read in one step. The response is built from the parts that `onPart` returns;
+ * `raw` is built from the parts that were sent, on first use.
  *
  * A stream that goes beyond a bound of an answer (`AnswerText`) is not read any further: its answer is what came.
  *
@@ -65,11 +65,11 @@ interface OpenStream {
 const callSdk = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
   Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
 
-/** A stream on its way through `onPart`: what was sent, and what the listener made of it. */
+/** A stream passing through `onPart`: the parts that were sent, and the parts that the listener returned. */
 interface PartCollector {
   readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
   readonly sent: Assembler.Assembler
-  /** The parts that `onPart` gave back; the same as `sent` where it changed nothing. */
+  /** The parts that `onPart` returned; the same as `sent` if it changed nothing. */
   readonly seen: () => Assembler.Assembler
 }
 
@@ -171,12 +171,12 @@ const deliverWhole = (
     })
   })
 
-/** Those of all bodies that are waited for. */
+/** The deadlines of all bodies that are being read. */
 const deadlines = new Deadlines()
 
 /**
- * Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their
- * own.
+ * Reads a whole body within the remaining time. The SDKs would process it a second time, with additional timers and
+ * listeners.
  */
 const readBodyText = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
   const late = { expire: () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")) }

@@ -21,7 +21,7 @@ export const readBase64 = (part: Prompt.FilePart): string | undefined => {
 
 const extractBase64 = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
 
-/** `image/*` stands for an image of unknown type. */
+/** `image/*` means an image of unknown type. */
 const resolveMediaType = (mediaType: string): string => (mediaType === "image/*" ? "image/jpeg" : mediaType)
 
 /** The address of a file: its own, or a data URL. */
@@ -32,5 +32,5 @@ export const toUrl = (part: Prompt.FilePart): string => {
   return `data:${resolveMediaType(part.mediaType)};base64,${typeof data === "string" ? data : Base64.encode(data)}`
 }
 
-/** The text of a text file: decoded, or as it is where it is no base64. */
+/** Returns the text of a text file: decoded, or unchanged if it is not base64. */
 export const decodeText = (data: string): string => Result.getOrElse(Base64.decodeString(data), () => data)

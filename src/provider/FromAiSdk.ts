@@ -4,23 +4,24 @@
  *
  * **Details**
  *
- * The request is that of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`,
- * `temperature`, `seed`, `reasoning_effort` and `response_format` where they are asked for: middleware reads and
- * rewrites it like every other. Messages with images and files, calls and results of tools, reasoning with the
- * signatures of its provider, and streaming pass both ways. Usage is what the model reports.
+ * The request has the form of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`,
+ * `temperature`, `seed`, `reasoning_effort` and `response_format` if requested: middleware reads and rewrites it like
+ * every other. Messages with images and files, tool calls and results, reasoning with the provider's signatures, and
+ * streaming are supported in both directions. Usage is reported by the model.
  *
- * Failures are typed: those of HTTP by status and body as in every other protocol, `retry-after` included, so that
- * retries, other routes and the breaker work on them; a missing key, an unknown model and an answer that cannot be read
- * by the kind that the AI SDK names. The model's own retries are none: `generateText` makes them, and it is not called.
- * Interruption aborts the call.
+ * Failures are typed: HTTP failures by status and body as in every other protocol, including `retry-after`, so that
+ * retries, other routes and the breaker apply to them; a missing key, an unknown model and an unreadable answer by the
+ * kind that the AI SDK names. The model does not retry: only `generateText` does, and it is not called. Interruption
+ * aborts the call.
  *
  * **Gotchas**
  *
  * The effort of reasoning is a setting of v4 alone: models of v2 and v3 are asked without it, with a warning. A model
  * of another specification fails each call with an `InvalidRequestError` that names both.
  *
- * Files that the model cannot load from their address must be given as bytes. Sources, and what the provider's own
- * tools did, are not passed on. A warning of the model, such as a setting that it does not know, is logged once.
+ * Files that the model cannot load from their address must be given as bytes. Sources, and the activity of the
+ * provider's own tools, are not passed on. A warning of the model, such as a setting that it does not know, is logged
+ * once.
  *
  * **Example** (An agent on a model of the AI SDK)
  *
@@ -81,7 +82,7 @@ const makeInvalidRequest = (context: SdkError.Context, description: string): AiE
     reason: new AiError.InvalidRequestError({ description })
   })
 
-/** The options of the call that a request stands for. */
+/** Reads the call options from a request. */
 const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
   Effect.mapBoth(LanguageModelWire.readMembers(request), {
     onFailure: (error) => makeInvalidRequest(context, `the request does not fit: ${error.message}`),
@@ -113,7 +114,7 @@ const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: Exec
   return onHeaders((name) => known.get(name))
 }
 
-/** The provider of what is no model that can be read: each call says so. */
+/** Makes the provider for a value that is not a supported model: each call fails with an explanation. */
 const makeUnreadableProvider = (given: AiSdkModel, description: string): Service => {
   const failCall = (method: string) =>
     Effect.fail(
@@ -202,7 +203,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
         if (value.type === "finish") return
       }
     })
-    // A reader that nobody reads any more ends the connection behind it.
+    // Cancelling the unused reader closes its connection.
     yield* Effect.ensuring(
       all,
       Effect.sync(() => void reader.cancel().catch(() => {}))

@@ -3,16 +3,15 @@
  *
  * **Details**
  *
- * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` where they are asked
- * for, so that middleware can read and rewrite it like every other. The model only speaks: it resolves no tool call,
- * and hands on calls of tools that nobody declared. A raw answer is `{ content }`, the encoded parts of the answer with
- * its `finish` part.
+ * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` if requested, so that
+ * middleware can read and rewrite it like every other. The model does not resolve tool calls, and it passes on calls of
+ * undeclared tools. A raw answer is `{ content }`, the encoded parts of the answer with its `finish` part.
  *
  * **Gotchas**
  *
  * A `LanguageModel` takes no temperature, output limit or reasoning effort for one call: configure the model itself. It
- * takes no JSON Schema either; a structured answer is asked for in the system prompt. Sources and what the vendor's own
- * tools did are not passed on.
+ * takes no JSON Schema either; a structured answer is asked for in the system prompt. Sources and the activity of the
+ * vendor's own tools are not passed on.
  *
  * **Example** (Any model of effect/ai)
  *

@@ -1,7 +1,7 @@
 /**
  * Requests and answers of a foreign `LanguageModel`: a request is `{ prompt, tools, tool_choice }`, encoded, with the
- * way back to the model's options; an answer is its parts in the vocabulary of the runtime. Sources, and what the
- * vendor's own tools did, are left out.
+ * way back to the model's options; an answer is its parts in the vocabulary of the runtime. Sources, and the activity
+ * of the vendor's own tools, are omitted.
  */
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
@@ -42,7 +42,7 @@ const decodeMessage = Schema.decodeUnknownEffect(Prompt.Message)
 const wireOf = new WeakMap<Prompt.Message, object>()
 const messageOf = new WeakMap<object, Prompt.Message>()
 
-/** A message encoded, once; what it was made of is remembered for the way back. */
+/** Encodes a message once and remembers the original for decoding. */
 const toWire = (message: Prompt.Message): object => {
   const known = wireOf.get(message)
   if (known !== undefined) return known
@@ -127,7 +127,7 @@ export const readMembers = Effect.fnUntraced(function* (request: ModelRequest) {
   return { found, messages: yield* Effect.forEach(found.prompt.content, fromWire) }
 })
 
-/** The options that a request stands for, with what makes a model leave its tool calls alone. */
+/** Reads the model's options from a request, and disables the model's own resolution of tool calls. */
 export const readRequest = Effect.fnUntraced(function* (request: ModelRequest) {
   const { found, messages } = yield* readMembers(request)
   const format = found.response_format
@@ -241,7 +241,7 @@ const encode = Schema.encodeSync(Schema.mutable(Schema.Array(PartSchema.AnswerPa
 /** A whole answer as encoded parts. */
 export const encodeAnswer = (answer: BareAnswer): Array<Response.PartEncoded> => encode([...toParts(answer)])
 
-/** An answer with its raw form, `{ content }`, which is made of what was sent, on first use. */
+/** Makes an answer with its raw form, `{ content }`, which is built from the parts that were sent, on first use. */
 export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelResponse => {
   const { finishReason, id, model, parts, usage } = seen
   let raw: unknown

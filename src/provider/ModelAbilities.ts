@@ -49,7 +49,7 @@ type ThinkingStyle = "adaptive" | "budget" | "never"
 /** Abilities of a model of the Messages API. */
 export interface ClaudeAbilities {
   readonly thinking: ThinkingStyle
-  /** True where the effort `xhigh` exists; where it does not, `max` stands in for it. */
+  /** True if the effort `xhigh` exists; otherwise `max` is used for it. */
   readonly xhigh: boolean
   /** True where `temperature` is accepted. */
   readonly sampling: boolean

@@ -4,10 +4,9 @@
  * **Details**
  *
  * It follows plain instructions with the tools that it is offered: read, list and search files, run a command, write a
- * file, note a todo, hand a task to a subagent, reply with a given text or with what a tool gave. It looks at the
- * conversation alone, so that it can take over at any point of one. With a {@link Scenario.Scenario} it plays that
- * instead. It speaks chat completions: its requests and bodies are those of that protocol, so hooks and middleware see
- * what they always see.
+ * file, note a todo, delegate a task to a subagent, reply with a given text or with the result of a tool. It reads only
+ * the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the scenario instead.
+ * Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual data.
  *
  * All but its name and its notice is loaded when one is made: programs that have a model do not pay for it.
  *

@@ -12,8 +12,8 @@
  *
  * **Gotchas**
  *
- * The timeout ends the wait for an answer that does not begin, and the reading of one that is not streamed. A stream
- * that goes silent is the matter of whoever reads it.
+ * The timeout limits the wait for the start of an answer, and the reading of an answer that is not streamed. The reader
+ * of a stream has to detect silence.
  */
 import type { OpenAI } from "openai"
 import * as Effect from "effect/Effect"
@@ -71,8 +71,8 @@ type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
 /**
- * The SDK's client. Requests whose body is JSON already differ in nothing else: what the SDK builds for the first one
- * to a path (address, key, headers) is that of all.
+ * The SDK's client. Requests with a JSON body differ only in this body: the rest of the first request to a path
+ * (address, key, headers), built by the SDK, is reused for all.
  */
 const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
   // The SDK sends the name of the class as its own.
@@ -153,7 +153,7 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** The route that options mean: of `openai` where they name neither a provider nor an address, else of `custom`. */
+/** Makes the route for options. If the provider is absent, it is `openai`, or `custom` if an address is given. */
 export const makeRoute = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
   ...options,
   provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),

@@ -10,7 +10,7 @@ const ToolCall = Response.ToolCallPart("", Schema.Unknown).mapFields((fields) =>
 /** Parts of a whole answer. */
 export const ContentPart = Schema.Union([Response.TextPart, Response.ReasoningPart, ToolCall, Response.FilePart])
 
-/** Parts of a whole answer, with those that say where it came from and how it ended. */
+/** Parts of a whole answer, including its metadata and finish parts. */
 export const AnswerPart = Schema.Union([ContentPart, Response.ResponseMetadataPart, Response.FinishPart])
 
 /** Parts of a stream. */

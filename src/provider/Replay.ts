@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, what streamed by,
- * and the answer or the error. Nothing secret is written: what `Redaction` knows as a secret is replaced first, and the
- * key of a route is no part of a request. {@link makeProvider} plays a recording in the order in which its requests
- * began. A request has to be the recorded one, compared without secrets; when it is not, the error names the first
- * place where it differs.
+ * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, the streamed parts,
+ * and the answer or the error. No secrets are written: secrets known to `Redaction` are replaced first, and the key of
+ * a route is not part of a request. {@link makeProvider} plays a recording in the order in which its requests began. A
+ * request has to be the recorded one, compared without secrets; when it is not, the error names the first place where
+ * it differs.
  *
  * **Gotchas**
  *

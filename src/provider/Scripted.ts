@@ -38,7 +38,7 @@ import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import type * as SdkError from "./SdkError.ts"
 
-/** A piece of a streamed text, and what to wait before it. */
+/** A piece of a streamed text, and the delay before it. */
 export interface Piece {
   readonly text: string
   readonly delay: Duration.Input
@@ -224,7 +224,7 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
     }
   })
 
-/** A script as the run's `Provider`, with what it was asked. */
+/** Provides a script as the run's `Provider`, and an `Inspection` of the requests that it received. */
 export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
   Layer.effectContext(
     Effect.map(make(turns), ({ inspection, provider }) =>

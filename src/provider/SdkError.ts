@@ -42,7 +42,7 @@ type GetHeader = (name: string) => string | undefined
 
 /**
  * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so
- * that a wrong clock on this side does not matter; without one, from now. What is past or no number is none.
+ * that a wrong local clock does not matter; without that header, from now. Past dates and invalid numbers are ignored.
  */
 export const readRetryAfter = (get: GetHeader): Duration.Duration | undefined => {
   const millis = Number.parseFloat(get("retry-after-ms") ?? "")
@@ -150,9 +150,7 @@ const rateCode = /rate_limit|throttl|resource_exhausted|too_many_requests/
 const overloadCode = /overloaded|server_error|internal|api_error|unavailable|timeout/
 const modelText = /model/
 
-/**
- * The HTTP status that a failure without one stands for: an error event inside a stream names a code or a type only.
- */
+/** Infers the HTTP status of a failure that has only a code or a type, as in an error event of a stream. */
 const inferStatus = (name: string): number | undefined => {
   if (rateCode.test(name)) return 429
   if (/authentication|invalid_api_key/.test(name)) return 401
@@ -310,7 +308,7 @@ export const fromSdk = (options: {
   return AiError.make({ module: options.module, method: options.method, reason })
 }
 
-/** Host and port of a base URL; a word for it when there is none. */
+/** Returns host and port of a base URL; "the API" if the URL is absent or invalid. */
 const formatHost = (url: string | undefined): string => {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed === null ? "the API" : parsed.host

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * The constructors of the SDKs read variables of their own (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some
- * cannot be turned off by an option, and what they hold would go to whatever host the route names. `withoutVariables`
- * takes them out of the environment while the constructor runs, which is synchronous: no other code sees the
+ * The constructors of the SDKs read environment variables (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some
+ * cannot be disabled by an option, and their values would be sent to any host that the route names. `withoutVariables`
+ * removes them from the environment while the constructor runs. The constructor is synchronous: no other code sees the
  * environment without them.
  */
 import * as Effect from "effect/Effect"

@@ -19,6 +19,6 @@ export interface StreamMachine {
   readonly over?: () => boolean
   /** The failure of the stream; the parts before it have been given out. */
   readonly failure: () => AiError.AiError | undefined
-  /** The body that would have come without streaming, made of parts and of what no part says. */
+  /** The equivalent body without streaming, built from the parts and from data that the parts do not contain. */
   readonly body: (parts: ReadonlyArray<ContentPart>) => unknown
 }

@@ -1,6 +1,6 @@
 /**
- * Separates reasoning that a model writes into its text, `<think>…</think>` and its four variations, from what is meant
- * for the user.
+ * Separates reasoning that a model writes into its text, `<think>…</think>` and its four variations, from the text
+ * meant for the user.
  *
  * **Details**
  *
@@ -11,7 +11,7 @@
  *
  * **Gotchas**
  *
- * Whole answers are read as one piece, by the same rules: what a user watched is what is kept.
+ * Whole answers are read as one piece, by the same rules: the streamed text and the stored text are the same.
  *
  * Source: `hermes-llm.md` §14.3, §14.4.
  */
@@ -25,7 +25,7 @@ interface Sink {
 /** A reader of text in pieces. */
 interface ThinkTags {
   readonly read: (piece: string) => void
-  /** The text is over: lets go of what was held back. */
+  /** Ends the text and emits the piece that was held back. */
   readonly end: () => void
 }
 
@@ -35,7 +35,7 @@ const closers = names.map((name) => `</${name}>`)
 const tags = [...openers, ...closers]
 const longest = Math.max(...tags.map((tag) => tag.length))
 
-/** The tag that stands at `at`; `partial` when the text ends before one is complete. */
+/** Returns the tag at `at`; `partial` if the text ends before the tag is complete. */
 const findTagAt = (text: string, at: number, list: ReadonlyArray<string>): string | undefined => {
   const rest = text.slice(at, at + longest).toLowerCase()
   const whole = list.find((tag) => rest.startsWith(tag))

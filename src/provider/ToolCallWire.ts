@@ -26,7 +26,7 @@ const sortKeys = (value: unknown): unknown => {
   )
 }
 
-/** The canonical text of arguments; `{}` for what is no JSON. */
+/** Returns the canonical text of arguments; `{}` for values that are not JSON. */
 export const toText = (params: unknown): string =>
   typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sortKeys(params))
 
@@ -38,7 +38,7 @@ export const fromWire = (value: unknown): unknown =>
 export const toPieceText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
-/** An id for a call that has none. */
+/** Derives an id for a call without one. */
 export const deriveId = (name: string, argumentsText: string, index: number): string =>
   `call_${Digest.toHex(`${name}\n${argumentsText}\n${index}`, 24)}`
 

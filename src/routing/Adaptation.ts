@@ -1,6 +1,6 @@
 /**
- * Other forms of a call, for endpoints that cannot take it as it is. What an endpoint cannot take is remembered with
- * its route, so it is found out once.
+ * Alternative forms of a call, for endpoints that reject the original one. Rejected features are remembered with the
+ * route, so each is discovered once.
  *
  * **Details**
  *
@@ -48,7 +48,7 @@ const removeReasoning = (call: ModelCall): ModelCall =>
       : message
   )
 
-/** A schema without `pattern` and `format`, which stay where they are names of properties. */
+/** Returns a schema without `pattern` and `format`; properties with these names are preserved. */
 const stripPatterns = (schema: unknown, isProperties: boolean): unknown => {
   if (Array.isArray(schema)) return schema.map((item) => stripPatterns(item, false))
   if (!Json.isFields(schema)) return schema
@@ -145,7 +145,7 @@ export const scaleImages = Effect.fnUntraced(function* (
   const scale = yield* ImageScaler
   let lacking: NoImageLibrary | undefined
 
-  /** The same image within the bounds; undefined where there is no such. */
+  /** Returns the image scaled to the bounds, or undefined if that is not possible. */
   const fitImage = Effect.fnUntraced(function* (part: Prompt.FilePart) {
     const bytes = readImageBytes(part)
     if (bytes === undefined) return part

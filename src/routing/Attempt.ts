@@ -1,8 +1,9 @@
 /**
  * One attempt to get an answer: the request is prepared for the route that is really called, rewritten by `llm_request`
  * middleware, announced by `pre_api_request`, executed through `llm_execution`, and closed by `post_api_request` or
- * `api_request_error`. Auxiliary calls go through the same attempt. The run record has an entry of each: the request by
- * reference to its messages and tools, and the whole answer or the failure; it costs nothing where nothing is recorded.
+ * `api_request_error`. Auxiliary calls go through the same attempt. The run record has an entry for each attempt: the
+ * request by reference to its messages and tools, and the whole answer or the failure. Without a recorder this costs
+ * nothing.
  *
  * Source: `ARCHITECTURE.md` §4 (run record too), `hermes-contract.md` §1.10.
  */
@@ -106,7 +107,7 @@ const makeStartRecord = (
     step: context.apiCallCount,
     attempt: number,
     ...(task === undefined ? {} : { task }),
-    // A child's run stands in the fiber of its parent's call, under another session.
+    // A child's run executes in the fiber of its parent's call, under another session.
     ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
     route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
     messages: recorder.references(call.messages),
@@ -249,7 +250,9 @@ const measureTiming = ({ clock, progress: { firstPartAt }, startedAt }: SentAtte
 
 const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
 
-/** Output limit of a prepared request in tokens, under the names of all protocols; null where it asks for none. */
+/**
+ * Output limit of a prepared request in tokens, under the names of all protocols; null if the request sets no limit.
+ */
 const readMaxTokens = (request: ModelRequest): number | null => {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
     const value = request[name]

@@ -5,9 +5,9 @@
  * **Details**
  *
  * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it,
- * under the session it belongs to. It is told by `platform`, `auxiliary:<task>`, and by a `turn_id` that is the run's
- * with `:<task>:<number>` behind it, so that its request ids are its own. `wrap_model_call` is not run: it wraps the
- * steps of a run, and what it does there (compaction, failover) may itself ask for a side task.
+ * under the session it belongs to. It is identified by `platform`, `auxiliary:<task>`, and by the run's `turn_id` with
+ * the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` is not run: it wraps the steps
+ * of a run, and its work there (compaction, failover) may itself request a side task.
  *
  * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an
  * explicit one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the
@@ -86,9 +86,9 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ModelCall["reasoningEffort"]
   readonly compact?: ModelCall["compact"]
-  /** For questions that begin as those of the conversation do. */
+  /** For requests that share a prefix with the requests of the conversation. */
   readonly conversationId?: ModelCall["conversationId"]
-  /** The model must see images; by default only that of the task `vision` must. */
+  /** Whether the model must accept images; by default only for the task `vision`. */
   readonly images?: boolean | undefined
   /** The run that needs it. */
   readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
@@ -107,7 +107,7 @@ export interface Answer {
 /** Side tasks for a model. */
 export interface Service<out E = never> {
   readonly call: (task: Task, ask: TaskRequest) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
-  /** Route that would be asked first; undefined when there is none. */
+  /** Route that would be tried first; undefined if no route is available. */
   readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
   /** Usage of each task so far, for all sessions together. */
   readonly used: Effect.Effect<ReadonlyMap<string, TaskUsage>>
@@ -133,7 +133,7 @@ export interface Options {
   readonly interceptors: Interceptors
   /** Keys of the environment; none when absent. */
   readonly lookup?: Lookup | undefined
-  /** Keys of pools and of logins, which win over the environment; those of the configuration when absent. */
+  /** Keys of pools and logins, which take precedence over the environment; defaults to the configured keys. */
   readonly pool?: ((provider: string) => Effect.Effect<TaskRoutes.PoolKey | undefined>) | undefined
   /** Charges what a task spent to the session that it works for. */
   readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
@@ -221,7 +221,7 @@ export const make = <E = never>(options: Options): Service<E> => {
   const chooseRoutes = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
     Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
 
-  /** The ids of one call: those of the run, told apart by task and number. */
+  /** The ids of one call: the run's ids, made unique by task and number. */
   const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
     ...context,
     turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
@@ -287,7 +287,7 @@ export const make = <E = never>(options: Options): Service<E> => {
   }
 
   return {
-    // An answer that came is paid for, whoever stops waiting for it: nothing comes between the two.
+    // A received answer is always charged, even if the caller is interrupted: the two steps are not interruptible.
     call: (task, given) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {

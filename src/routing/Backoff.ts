@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * The n-th wait is `min(base * 2^(n-1), cap)` plus up to half of that by chance, so that many who failed together do
- * not come back together. A time that the provider asks for is waited out, up to `longestRetryAfter`, plus up to a
- * quarter of it and five seconds at most, for the same reason. The chance is that of the fiber's `Random`.
+ * The n-th wait is `min(base * 2^(n-1), cap)` plus a random share of up to half of it, so that callers which failed
+ * together do not retry together. A wait requested by the provider is honored up to `longestRetryAfter`, plus a random
+ * share of up to a quarter of it, at most five seconds, for the same reason. Random numbers come from the fiber's
+ * `Random`.
  *
  * The seed has one pair for everything, 5 s and 120 s, and it is the default (`ARCHITECTURE.md` §7, D4).
  *

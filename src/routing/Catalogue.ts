@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * The window is the first of: `model.context_length` or that of a named endpoint; what a refusal taught
- * (`ContextWindow`); the endpoint's own list of models, for endpoints that nobody knows and for those on this machine;
- * the lists of OpenRouter and Nous; the family's in the table; 128 000. A model that is in none of them gets safe
- * defaults (it takes tools, sees no images, has no price) and one notice.
+ * The window is the first of: `model.context_length` or the `context_length` of a named endpoint; the limit learned
+ * from a refusal (`ContextWindow`); the endpoint's own list of models, for unknown and local endpoints; the lists of
+ * OpenRouter and Nous; the family's entry in the table; 128 000. A model that no source lists gets safe defaults
+ * (tools, no images, no price) and one notice.
  *
  * **Gotchas**
  *
@@ -62,7 +62,7 @@ import * as Directory from "./ProviderDirectory.ts"
 export { Catalogue, requireWindow } from "./CataloguePort.ts"
 export type { CallFacts, ModelFacts, RouteIdentity, Service, Window, WindowSource } from "./CataloguePort.ts"
 
-/** The window of a model that nobody knows. */
+/** The window of an unknown model. */
 export const defaultWindow = 128_000
 
 /** Parts of a catalogue. */
@@ -88,7 +88,7 @@ const openRouter = "https://openrouter.ai/api/v1"
 
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
-/** OpenRouter's credits are dollars; what others call cost may be anything. */
+/** OpenRouter's credits are dollars; the `cost` of other providers has no defined unit. */
 const isCostReported = ({ baseUrl, provider }: RouteIdentity): boolean =>
   provider === "openrouter" || Detection.isUnder(Detection.parseAddress(baseUrl).host, "openrouter.ai")
 

@@ -1,4 +1,4 @@
-/** The port of the catalogue of models: what it tells of a route. */
+/** The port of the model catalogue: the facts that it reports about a route. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ConfigError } from "../domain/AgentError.ts"
@@ -44,7 +44,7 @@ export const requireWindow = (
 /** Facts about a model. */
 export interface ModelFacts extends Abilities {
   readonly window: Window
-  /** Tokens of one answer at most; undefined where nobody said. */
+  /** Maximum tokens of one answer; undefined if unknown. */
   readonly output: number | undefined
   readonly price: Pricing | undefined
   /** The model is in a list or a table. */
@@ -74,7 +74,7 @@ export interface Service {
   readonly window: (route: RouteIdentity) => Effect.Effect<Window>
   readonly facts: (route: RouteIdentity) => Effect.Effect<ModelFacts>
   readonly cost: (route: RouteIdentity, usage: Usage) => Effect.Effect<Cost>
-  /** Once for each model that nobody described: what the user should know. */
+  /** Notice for the user about an unknown model; returned once per model. */
   readonly notice: (route: RouteIdentity) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<Listed>>
@@ -85,7 +85,7 @@ export interface Service {
 }
 
 /**
- * The catalogue of a runtime. `Catalogue.layerHome` makes the one of a program.
+ * The catalogue of a runtime. `Catalogue.layerHome` creates it for a program.
  *
  * @see {@link Service} for its members.
  */

@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * The first rule that gives a reason wins; a failure that no rule knows is `unknown`, which is tried again and then
- * left to the next route. The order is that of the specification: what only one provider says in its own way, then the
- * HTTP status, then codes, then wordings, then the kind of the connection's end. Where it gives several generations,
- * the later one is taken if it is the safer: an overload that comes as 429 costs no key, a spent quota that comes as
- * 429 is not waited for.
+ * The first rule that returns a reason wins; a failure that no rule matches is `unknown`: it is retried and then left
+ * to the next route. The order follows the specification: provider-specific messages, then the HTTP status, error
+ * codes, wordings, and the way in which the connection ended. Where the specification has several generations, the
+ * later one applies if it is safer: an overload reported as 429 does not set a key aside, an exhausted quota reported
+ * as 429 is not waited for.
  *
  * Providers say that an answer was to be too long in three ways: how many tokens are available, how long an answer of
  * the model may be, or how the window would have been divided. Of a division it is the output that is at fault as long
@@ -24,14 +24,14 @@ import * as Patterns from "./classification/Patterns.ts"
 import type { Reason } from "./Recovery.ts"
 import * as Recovery from "./Recovery.ts"
 
-/** Kept free below a limit that was counted by somebody else's tokenizer. */
+/** Margin below a limit that was counted by another tokenizer. */
 const margin = 64
 /** With less room than this it is the conversation that has to shrink. */
 const leastRoom = 256
 
 const parseCount = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
 
-/** Names of the parameter, as they stand in messages. */
+/** Names of the parameter, as they appear in messages. */
 const parameterNames = /max_(completion_|output_)?tokens|maxtokens|max_new_tokens/
 
 const available = [/available[_ ]tokens['"`]?\s*[:=]\s*([\d,]+)/, /=\s*([\d,]+)\D*$/]
@@ -345,7 +345,7 @@ const byTag: ReadonlyArray<Rule> = [
 /** All rules in order. */
 export const rules: ReadonlyArray<Rule> = [...own, ...byStatus, ...byCode, ...transport, ...byWording, ...byTag]
 
-/** Rule for what no other knows: it may pass, and the next route may do better. */
+/** Fallback rule: the failure may be temporary, and the next route may succeed. */
 const otherwise: Rule & { readonly reason: Reason } = {
   name: "nothing that is known",
   judge: () => "unknown",
@@ -371,7 +371,7 @@ export interface Decision {
   readonly message: string
 }
 
-/** A failure and what was decided on it. */
+/** A failure and the decision about it. */
 export interface Failure {
   readonly error: AiError.AiError
   readonly decision: Decision
@@ -412,7 +412,7 @@ export const classify = (error: AiError.AiError, facts: CallSituation = {}): Dec
   }
 }
 
-/** A decision as one line for people: what it was taken for, by which rule, and what is done about it. */
+/** Describes a decision in one line for users: its reason, the rule and the recoveries. */
 export const explainDecision = (error: AiError.AiError, facts: CallSituation = {}): string => {
   const { message, reason, recoveries, rule, status } = classify(error, facts)
   const said = message === "" ? error.reason._tag : `"${message}"`

@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * The endpoints are those of OpenAI's own command line program; they are not documented as an API, and were not
- * exercised against the real service here.
+ * The endpoints are the ones that OpenAI's command line program uses; they are not documented as an API and were not
+ * tested against the real service.
  *
  * **Example** (Logging in at a terminal)
  *
@@ -83,7 +83,7 @@ export const makeEndpoints = (address = service): Endpoints => {
 /** Addresses at OpenAI. */
 export const openAi: Endpoints = makeEndpoints()
 
-/** Reply of the service; the body is undefined where there is none. */
+/** Reply of the service; the body is undefined if the reply has no body. */
 export interface Reply {
   readonly status: number
   readonly body: unknown
@@ -133,7 +133,7 @@ export interface Service {
     show: (invitation: Invitation) => Effect.Effect<void>
   ) => Effect.Effect<void, LoginError | ConfigError>
   readonly logout: Effect.Effect<void, ConfigError>
-  /** The access token, renewed if need be; undefined when nobody has logged in. */
+  /** The access token, renewed if necessary; undefined if the user is not logged in. */
   readonly token: Effect.Effect<Redacted.Redacted<string> | undefined, LoginError | ConfigError>
   /** Renews the token whether or not it has ended, as a pool of keys wants it. */
   readonly refresh: Effect.Effect<Redacted.Redacted<string>, AiError.AiError>
@@ -223,7 +223,7 @@ export const make = (
     return yield* storeTokens(reply, "the renewal of the ChatGPT login", tokens)
   })
 
-  /** The same; a refusal is none where another process has used the refresh token in the meantime. */
+  /** Renews the tokens; a refusal is ignored if another process has used the refresh token in the meantime. */
   const renewOrReadLatest = (tokens: TokenStore.Tokens) =>
     Effect.catchTag(renewTokens(tokens), "LoginError", (refusal) =>
       Effect.flatMap(store.get(provider), (latest) =>

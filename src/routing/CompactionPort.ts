@@ -33,7 +33,7 @@ import type { ContextEdits } from "../domain/Model.ts"
 /** Reason of a compaction, and the size that the conversation has to fit into. */
 export interface Request {
   readonly sessionId: SessionId
-  /** The first session of the conversation, where it was compacted before. */
+  /** The first session of the conversation, if it was compacted before. */
   readonly conversationId?: SessionId | undefined
   readonly taskId: TaskId
   readonly turnId: TurnId
@@ -52,7 +52,7 @@ export interface Request {
   readonly keepExchanges?: number | undefined
   /** Subject whose detail is to stay, in the user's words. */
   readonly focus?: string | undefined
-  /** Part that stays and what becomes of the rest, where middleware asks; the engine's own when absent. */
+  /** Plan of middleware: the part to preserve and how to compact the rest; defaults to the engine's own plan. */
   readonly plan?: CompactionPlan | undefined
   /** Tells the user something. */
   readonly notify?: ((message: string) => Effect.Effect<void>) | undefined

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A key that the user gave for a route comes before those of the provider's pool (`<provider>.api_keys`); a pool's keys
- * are for the provider's own address. What is wrong is an error that names its place; only what wants a key is left out
- * and said, as long as something is left: a fallback without a key, or a primary without one that has a fallback.
+ * A key that the user sets for a route precedes the keys of the provider's pool (`<provider>.api_keys`); a pool's keys
+ * are for the provider's own address. An invalid setting is an error that names its location. A route that only lacks a
+ * key is skipped and reported, as long as another route remains: a fallback, or a primary that has a fallback.
  *
  * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may
  * choose what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
@@ -42,7 +42,7 @@ export interface RouteSources {
   readonly brought?: ReadonlyArray<Directory.ProviderNames> | undefined
 }
 
-/** The routes, and what of the settings makes none: a line each. */
+/** The routes, and one line for each setting that does not result in a route. */
 export interface Chain {
   readonly entries: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
   readonly problems: ReadonlyArray<string>
@@ -51,7 +51,7 @@ export interface Chain {
 /** A route as one section of the settings describes it. */
 export type SectionSettings = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
-/** Variables of a process and of its `.env`, told apart where it matters. */
+/** Looks up variables in the process environment, in `.env`, or in both. */
 export const makeLookup =
   (environment: Environment["Service"]): RouteKeys.Lookup =>
   (name, source) => {
@@ -98,8 +98,8 @@ const findPooledKeys = (
   provider === undefined ? undefined : findByProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
 /**
- * The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside
- * them.
+ * Returns the keys of a provider's pool that may be sent to a route: to the provider's own address, or to an address
+ * from the same settings source as the keys.
  */
 const findPoolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
   const isOpen = canonical(provider) === "custom"
@@ -130,7 +130,10 @@ const explainEmptyPool =
 const toMillis = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1000
 
-/** Of the model, of its provider, of all. What a provider is given for a request holds between bytes too. */
+/**
+ * Applies the timeouts of the model, else of its provider, else of the network. A provider's request timeout also
+ * limits the wait between bytes.
+ */
 const addDeadlines = (route: Route, { network, providers }: Values): Route => {
   const own = findByProvider(providers, route.provider)
   const seconds = own?.models[route.model]?.timeoutSeconds ?? own?.requestTimeoutSeconds
@@ -169,7 +172,7 @@ const makePluginRoute = (
       }
 }
 
-/** The login that may answer at a route: where it was issued. */
+/** Returns the login that a route may use: one issued by the route's server. */
 const findLogins = ({ logins }: RouteSources, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
   const login = logins?.get(provider)
   const entry = Directory.findProvider(provider)
@@ -277,8 +280,8 @@ const asksForStandIn = ({ model }: Values): boolean =>
   canonical(model.provider) === Routes.offline.provider || model.default === Routes.offline.model
 
 /**
- * Returns the error of settings that name neither a model nor the stand-in; undefined for all others. The stand-in
- * answers no questions, so its answer to one that asked for a model looks like a success and is none.
+ * Returns the error for settings that name neither a model nor the stand-in; otherwise undefined. The stand-in cannot
+ * answer questions, so its reply would look like a success to a user who expects a model.
  */
 export const findMissingModel = (configured: RouteSources): ConfigError | undefined => {
   const route = resolvePrimary(configured)
@@ -310,9 +313,9 @@ const makeChildStatement = ({ delegation, model, sources }: Values): SectionSett
 }
 
 /**
- * The route that delegated work takes, where the `delegation` section names one of its own. What it does not say is the
- * main model's, as far as it belongs to the same provider and address; one that comes out the same is none, so that
- * parent and children share keys.
+ * Resolves the route for delegated work if the `delegation` section names one. Missing settings are inherited from the
+ * main model if provider and address are the same. A result equal to the main route is undefined, so that parent and
+ * children share keys.
  */
 export const resolveDelegated = (configured: RouteSources): Result.Result<ChainEntry | undefined, ConfigError> => {
   const statement = makeChildStatement(configured.settings)

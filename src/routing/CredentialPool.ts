@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A call leases a key and gives it back; while it holds one, others are served first with keys that nobody holds. When
- * the provider refuses a key, {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a
- * while that depends on why, and leases the next one. A pool always has a key to give: when all are set aside, the one
- * that comes back first.
+ * A call leases a key and returns it; meanwhile other calls get unused keys first. When the provider refuses a key,
+ * {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a time that depends on the
+ * reason, and leases the next one. A pool always returns a key: when all are set aside, the one that becomes available
+ * first.
  *
  * A key that another process sets aside rests here too, as far as the store tells of it
  * ({@link PoolStore.PoolStore.listen}).
@@ -43,7 +43,7 @@ export interface Credential {
   readonly key: Redacted.Redacted<string>
   /** Gets a new key in its place: an OAuth token that can be renewed. */
   readonly refresh?: Effect.Effect<Redacted.Redacted<string>, AiError.AiError> | undefined
-  /** The address of the service that issued it, where it is not the provider's own. */
+  /** The address of the service that issued it, if that is not the provider. */
   readonly issuer?: string | undefined
 }
 
@@ -71,7 +71,9 @@ export interface CredentialPool {
   readonly size: number
   readonly lease: Effect.Effect<Lease>
   readonly release: (lease: Lease) => void
-  /** Sets the key aside and leases the next one; undefined, and the lease stays, when there is none to go on with. */
+  /**
+   * Sets the key aside and leases the next one; returns undefined and preserves the lease if no other key is available.
+   */
   readonly rotate: (
     lease: Lease,
     why: { readonly reason: Reason; readonly resetAfter: Duration.Duration | undefined }
@@ -238,7 +240,7 @@ export const make = Effect.fnUntraced(function* ({
     const renew = entry?.credential.refresh
     if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
     const renewed = Effect.gen(function* () {
-      // Somebody else who held it was faster.
+      // Otherwise another holder has already renewed it.
       if (entry.id === held.id) {
         const key = yield* renew
         const id = fingerprint(Redacted.value(key))

@@ -1,12 +1,12 @@
 /**
- * The router of an application that names its routes: what a program makes of its settings, made of values instead.
+ * The router of an application that names its routes: built from values where a program builds it from settings.
  *
  * **Details**
  *
- * The first route is the primary, the rest are its fallbacks in order. Provider, address and protocol are found out as
- * for a program's settings (`Routes`); a key goes to the address of its own route and nowhere else, and nothing is read
- * from the environment. Several keys of a route are a pool. What is learnt of windows, endpoints and keys is kept in
- * memory, as long as the router lives.
+ * The first route is the primary, the rest are its fallbacks in order. Provider, address and protocol are resolved as
+ * for a program's settings (`Routes`); a key is sent only to the address of its own route, and the environment is not
+ * read. Several keys of a route form a pool. Facts learned about windows, endpoints and keys stay in memory for the
+ * lifetime of the router.
  *
  * A mistake is a `ConfigError` with one line that names the route's field. Every key is registered as a secret.
  *
@@ -43,11 +43,11 @@ export interface ModelRoute {
   readonly apiMode?: Configurable | undefined
   /** Headers of this route alone. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Abilities of the endpoint that its protocol and address do not tell: those of a gateway, for example. */
+  /** Abilities of the endpoint that cannot be inferred from its protocol and address, for example with a gateway. */
   readonly abilities?: Partial<Abilities> | undefined
 }
 
-/** Failures of a runtime over these routes: none where it has none. */
+/** Failures of a runtime over these routes; `never` without routes. */
 export type RoutesError<Routes> = [Routes] extends [never] ? never : ConfigError
 
 /** A runtime has one provider or a list of routes, never both. */

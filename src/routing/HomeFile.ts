@@ -52,7 +52,7 @@ export interface Memory<A> {
   readonly save: (value: A) => Effect.Effect<void>
 }
 
-/** Makes a memory in a JSON file; what cannot be read or written is logged for developers, or as a warning. */
+/** Makes a memory in a JSON file; read and write failures are logged for developers, or as a warning. */
 export const makeMemory = <A>(
   home: string,
   name: string,

@@ -1,5 +1,6 @@
 /**
- * Scaling of pictures to the bounds that every provider takes: PNG, JPEG, WebP, and what else the library reads.
+ * Scaling of pictures to the bounds that every provider accepts: PNG, JPEG, WebP, and all other formats that the
+ * library reads.
  *
  * **Details**
  *
@@ -47,8 +48,8 @@ export class NoImageLibrary extends Schema.TaggedError<NoImageLibrary>("hermes-e
 ) {}
 
 /**
- * Scales a picture to its bounds. The answer has the same bytes where they are within the bounds already, and is
- * undefined for a picture that cannot be read or cannot be made to fit.
+ * Scales a picture to its bounds. Returns the same bytes if they are within the bounds already, and undefined if the
+ * picture cannot be read or made to fit.
  */
 export type Scale = (image: Uint8Array, bounds: Bounds) => Effect.Effect<Picture | undefined, NoImageLibrary>
 
@@ -74,7 +75,7 @@ type Open = (image: Uint8Array, options: { limitInputPixels: number }) => Pipeli
 const packageName = "sharp"
 
 const load = Effect.tryPromise({
-  // The package exports one function; its types are there only where it is installed.
+  // The package exports one function; its types are available only if it is installed.
   try: async () => ((await import(packageName)) as { readonly default: Open }).default,
   catch: (cause) =>
     new NoImageLibrary({
@@ -114,7 +115,7 @@ export const withSharp: Scale = (image, bounds) =>
     )
   )
 
-/** Scales pictures that an endpoint refused for their size; by the package `sharp` where nothing else is provided. */
+/** Scales pictures that an endpoint refused for their size; uses the package `sharp` by default. */
 export const ImageScaler = Context.Reference<Scale>("hermes-effect/routing/ImageScaler", {
   defaultValue: () => withSharp
 })

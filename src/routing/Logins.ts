@@ -21,12 +21,12 @@ import * as TokenStore from "./TokenStore.ts"
 /** A key that can be renewed, by the provider that it is for. */
 export type Logins = ReadonlyMap<string, Credential>
 
-/** Nobody has logged in anywhere. */
+/** No logins. */
 export const none: Logins = new Map()
 
 const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
 
-/** The login of this user, over HTTP; what speaks it is loaded only now. */
+/** Creates the login of this user over HTTP; its modules are loaded on first use. */
 export const makeCodexLogin = Effect.fnUntraced(function* ({
   providers
 }: Pick<Values, "providers">): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {

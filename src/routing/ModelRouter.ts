@@ -61,7 +61,7 @@ export interface AttemptLog {
   count: number
   /** The route that was named last; undefined where that was the router's choice. */
   route: Route.Route | undefined
-  /** Output limit in tokens that the newest prepared request asks for; undefined where it asks for none. */
+  /** Output limit in tokens of the newest prepared request; undefined if the request sets no limit. */
   outputTokens?: number | undefined
   /** The newest failure of a provider and its classification. */
   failure?: Failure | undefined
@@ -74,7 +74,7 @@ export interface AttemptLog {
 /** A log without attempts. */
 export const makeLog = (): AttemptLog => ({ count: 0, route: undefined, translations: new Map() })
 
-/** A model call and where it belongs. */
+/** A model call and its context. */
 export interface Question {
   readonly call: ModelCall
   /** The route to take instead of the router's own choice. */
@@ -90,15 +90,15 @@ export interface Question {
   /** Receives waits, and changes of the key or the route. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /**
-   * Receives, every half minute, that a silent model is still waited for. Where nobody does, a model that may be silent
-   * for ever is not watched.
+   * Called every half minute while a silent model is awaited. If absent, a model without a silence limit is not
+   * watched.
    */
   readonly heartbeat?: ((waitedMillis: number) => Effect.Effect<void>) | undefined
   /** End of the run's time in milliseconds since 1970; absent where the run has no limit of time. */
   readonly deadline?: number | undefined
   /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
-  /** The part of the answer that was read so far; absent where nobody reads it before it is whole. */
+  /** The part of the answer that was read so far; absent if the answer is read only when complete. */
   readonly delivered?: DeliveredText | undefined
 }
 
@@ -110,9 +110,9 @@ export interface Service {
    * The same with its key, for middleware that derives other routes from it; absent where the router does not know it.
    */
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
-  /** The route that the next call of a turn would take first; the primary one where it is absent. */
+  /** The route that the next call of a turn would try first; defaults to the primary route. */
   readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.RouteIdentity>) | undefined
-  /** Facts about models, known and learnt; absent where the router has none. */
+  /** Facts about models, known and learned; absent if the router has no catalogue. */
   readonly catalogue?: Catalogue.Service | undefined
   /**
    * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the
@@ -143,7 +143,7 @@ export interface Retry {
 /** Routes calls to providers. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
-/** Opens a route that a call names, by what is loaded for it then. */
+/** Opens a route that a call names; loads the implementation on demand. */
 const openOnDemand: Open = (route) =>
   Effect.flatMap(
     Effect.promise(() => import("./OpenRoute.ts")),

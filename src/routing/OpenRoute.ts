@@ -17,9 +17,9 @@
  * | Qwen portal | `user-agent` and the three headers of DashScope |
  * | Nous Portal | a product tag in the body |
  *
- * A profile belongs to a host; a provider's name counts only where the host is nobody's. What the user set wins over
- * the profile, header by header and field by field. The headers of ChatGPT's backend depend on the token and are made
- * by its protocol, efforts of reasoning by each protocol's request.
+ * A profile belongs to a host; a provider's name counts only if the host belongs to no known provider. The user's
+ * settings override the profile, header by header and field by field. The protocol of ChatGPT's backend adds its
+ * headers, which depend on the token; each protocol's request adds the reasoning effort.
  *
  * **Example** (A provider by its route)
  *
@@ -61,7 +61,7 @@ type Body = Readonly<Record<string, unknown>>
 
 interface Profile {
   readonly domain: string
-  /** Under which name the profile holds at a host that is nobody's. */
+  /** Provider name that selects the profile at an unknown host. */
   readonly provider?: string
   readonly headers?: (route: Route) => Headers
   readonly body?: (routing: ProviderRouting | undefined) => Body
@@ -167,7 +167,7 @@ const addBetas = (route: Route, headers: Headers): Headers => {
   return isClaude(route) ? { ...others, [betaHeader]: addToolStreaming(findHeader(headers, betaHeader)) } : headers
 }
 
-/** The route with what its endpoint wants; see the module. */
+/** Adds the headers and fields that the route's endpoint requires; see the module. */
 export const applyProfile = (route: Route, routing?: ProviderRouting): Route => {
   const profile = findProfile(route)
   if (profile === undefined) return route

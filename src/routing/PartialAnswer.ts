@@ -17,8 +17,8 @@ import { type ContentPart, type ModelCall, type ModelResponse, type StreamPart, 
 export const mostContinuations = 2
 
 /**
- * Text of one answer that somebody has read, over all attempts at it. Whoever shows the text makes it; the router
- * writes it down when an attempt breaks off.
+ * Text of one answer that has reached a reader, over all attempts. The component that displays the text creates this
+ * object; the router records the text when an attempt breaks off.
  */
 export interface DeliveredText {
   /** Text of the attempts that broke off, joined; empty before the first one. */
@@ -78,7 +78,7 @@ export const makeContinuationCall = (call: ModelCall, text: string): ModelCall =
   messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn]
 })
 
-/** The answer that begins with `text` and goes on with what came when the rest was asked for. */
+/** Prepends `text` to the answer that was received for the rest. */
 export const prependText = (response: ModelResponse, text: string): ModelResponse => {
   const { parts } = response
   const at = parts.findIndex((part) => part.type !== "reasoning")

@@ -46,8 +46,8 @@ export interface PoolStore {
   readonly load: (pool: string) => Effect.Effect<PoolRecord>
   readonly save: (pool: string, record: PoolRecord) => Effect.Effect<void>
   /**
-   * Calls `heard` with the keys of a pool whenever somebody else saved them, until the scope closes; absent where
-   * nobody tells.
+   * Calls `heard` with the keys of a pool whenever another process saves them, until the scope closes; absent if the
+   * store does not report changes.
    */
   readonly listen?:
     | ((pool: string, heard: (keys: PoolRecord["keys"]) => void) => Effect.Effect<void, never, Scope.Scope>)

@@ -40,7 +40,7 @@ type BillingMode = "subscription_included" | "official_models_api" | "official_d
 /** Place in which a price was found. */
 type Source = Exclude<CostSource, "none" | "subagent" | "provider_usage">
 
-/** US dollars for a million tokens of each kind; undefined where nobody named a price. */
+/** US dollars per million tokens of each kind; undefined if the price is unknown. */
 export interface Pricing {
   readonly input: BigDecimal.BigDecimal | undefined
   readonly output: BigDecimal.BigDecimal | undefined
@@ -54,7 +54,7 @@ export interface Pricing {
   readonly version: string | undefined
 }
 
-/** A decimal number; undefined for text that is none, and for negative ones, which stand for "it depends". */
+/** Parses a decimal number; undefined for other text, and for negative numbers, which mean "it depends". */
 export const parseDecimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
   const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
   const number = text === "" ? undefined : Option.getOrUndefined(BigDecimal.fromString(text))
@@ -98,7 +98,10 @@ export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode
 
 const vendors = new Set(["anthropic", "openai", "google"])
 
-/** The provider in whose table a model stands: the route's own, or the vendor that the id names where it has none. */
+/**
+ * Returns the provider whose table lists the model: the route's provider, or the vendor in the model id if the route
+ * names no provider.
+ */
 const findPriceTable = ({ model, provider }: PricedRoute): string => {
   if (isTabled(provider)) return provider
   const vendor = model.slice(0, Math.max(0, model.indexOf("/"))).toLowerCase()

@@ -12,10 +12,10 @@
  * | body too large (413) | unchanged | – |
  * | long contexts want extra usage (429) | 200 000 | in memory |
  *
- * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor
- * the conversation got smaller, asking again would be refused again: it is over, as it is at once where nobody
- * compacts. An answer that was asked to be too long is another matter, see `Classification`: the window and the
- * conversation stay as they are.
+ * A turn compacts three times at most; another provider resets the count. If neither the window nor the conversation
+ * got smaller, a repeated request would be refused again, so recovery ends; without a compaction engine it ends at
+ * once. A requested answer that is too long is a separate case, see `Classification`: the window and the conversation
+ * are unchanged.
  *
  * The decisions are pure; `ContextWindow.makeLearntWindows` keeps what was learnt, {@link recoverConversation} takes
  * one step with a `CompactionPort`.
@@ -50,7 +50,7 @@ export const withoutExtraUsage = 200_000
 /** Compactions of a turn. */
 export const maxAttempts = 3
 
-/** The first tier below a window; the window itself when there is none. */
+/** Returns the first tier below a window; the window itself if it is below all tiers. */
 export const findTierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
 
 /** Learns a window from the reason and the words of a refusal. */

@@ -17,7 +17,9 @@ export interface Entry {
   /** Environment variables that may hold the key; the first that is set wins, and the first is the one to recommend. */
   readonly keyVariables: ReadonlyArray<string>
   readonly aliases: ReadonlyArray<string>
-  /** Domains that are the provider's own, beside that of `baseUrl`. Keys from the environment go to these only. */
+  /**
+   * Domains of the provider, in addition to the domain in `baseUrl`. Keys from the environment are sent only to these.
+   */
   readonly domains: ReadonlyArray<string>
   /** Serves models of many vendors under `vendor/model` ids. */
   readonly aggregator: boolean
@@ -43,7 +45,7 @@ const makeEntry = ([name, row]: readonly [string, KnownProviders.Row]): Entry =>
   }
 }
 
-/** An endpoint that is nobody's in particular. */
+/** An endpoint of an unknown provider. */
 export const custom: Entry = makeEntry(["custom", KnownProviders.custom])
 
 /** Every known provider. */
@@ -62,7 +64,7 @@ export interface ProviderNames {
   readonly aliases?: ReadonlyArray<string> | undefined
 }
 
-/** The one of some that a name means, in any case. */
+/** Finds the entry with the given name or alias, ignoring case. */
 export const findNamed = <A extends ProviderNames>(some: ReadonlyArray<A>, name: string): A | undefined => {
   const wanted = name.trim().toLowerCase()
   return some.find(({ aliases = [], name }) =>

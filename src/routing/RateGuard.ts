@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts when a limit is used up
- * and not whole again within a minute, as its headers or those of the last answer say; one without is the matter of a
- * busy provider behind it. Until the limit is whole again calls go to the next route, or fail with the time; an answer
- * ends it.
+ * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts if its headers, or the
+ * headers of the last answer, report an exhausted limit that does not reset within a minute; other refusals come from a
+ * busy upstream provider. Until the limit resets, calls use the next route or fail with the reset time; a successful
+ * answer ends the block.
  *
  * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning:
  * the provider itself still refuses.

@@ -5,9 +5,9 @@
  *
  * **Details**
  *
- * A provider that says in its answers what is left of its limits is taken at its word; otherwise the rate is learnt
- * from refusals and answers (`RequestPacing`). Calls wait in the order in which they came; one that was refused comes
- * back to its old place. A key that nobody waits for costs a call nothing.
+ * If a provider's answers report the remaining limits, these are used; otherwise the rate is learned from refusals and
+ * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its old place. A key without
+ * waiting calls adds no delay.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
@@ -36,18 +36,18 @@ export interface Slot {
 export interface RateLimits {
   /** A place in the queues: the lower one is admitted first. A call keeps it until it is answered. */
   readonly place: () => number
-  /** Returns how many milliseconds a call that comes now will probably wait; zero where nothing is known. */
+  /** Returns how many milliseconds a call that arrives now will probably wait; zero if unknown. */
   readonly expected: (key: string, now: number) => number
-  /** Takes a slot if nobody has to be waited for. */
+  /** Takes a slot if no other call has to go first. */
   readonly take: (key: string, now: number) => Slot | undefined
   /** Waits until the key may be used. `taken` gets the slot in the moment in which it is taken. */
   readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
   /**
-   * Takes a call of so many tokens out of what the provider said is left; returns how many milliseconds it has to wait
-   * for it.
+   * Deducts a call of so many tokens from the remaining limits that the provider reported; returns how many
+   * milliseconds the call has to wait.
    */
   readonly pace: (key: string, tokens: () => number, now: number) => number
-  /** The provider refused the call: nobody is admitted to the key for this long. */
+  /** The provider refused the call: no call is admitted to the key for this long. */
   readonly refused: (slot: Slot, closedFor: Duration.Duration, now: number) => void
   /** The provider took the call, and answers with these headers. */
   readonly accepted: (slot: Slot, now: number, get?: RequestPacing.GetHeader) => void
@@ -193,12 +193,12 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   return limits
 })
 
-/** A wait that is over sooner is waited for, even where there is another route. */
+/** Shorter waits are waited out, even if another route is available. */
 const shortWait = Duration.seconds(2)
 
 /**
- * A key that answers nobody for this long is taken to be at the end of its quota: from then on its refusals cost
- * attempts.
+ * A key without a successful answer for this long is assumed to have exhausted its quota: from then on its refusals
+ * count as attempts.
  */
 const longestSilence = Duration.minutes(5)
 
@@ -253,7 +253,7 @@ const waitInQueue = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Waits for what the provider said is left to be enough for this call, unless that takes too long. */
+/** Waits until the remaining limits reported by the provider suffice for this call, unless that takes too long. */
 const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
   const {
     question,

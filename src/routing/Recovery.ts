@@ -21,9 +21,9 @@ import type { Change } from "./Adaptation.ts"
 import * as Schema from "effect/Schema"
 
 /**
- * Reasons of a provider's failure. They stand in `api_request_error.reason`, so they never change (`hermes-llm.md`
+ * Reasons of a provider's failure. They appear in `api_request_error.reason`, so they never change (`hermes-llm.md`
  * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are
- * ours: their recoveries differ from all others. `auth_permanent` is left out: nothing tells it from `auth`.
+ * ours: their recoveries differ from all others. `auth_permanent` is omitted: it cannot be distinguished from `auth`.
  */
 export const Reason = Schema.Literals([
   "auth",
@@ -56,7 +56,7 @@ export type Reason = typeof Reason.Type
 
 /** One way to go on after a failure. */
 export type Recovery =
-  /** Renew the key in use, where it can be renewed. */
+  /** Renew the key in use, if it is renewable. */
   | { readonly _tag: "RenewKey" }
   /** Go on with the next key of the pool, at once. */
   | { readonly _tag: "NextKey" }
@@ -69,7 +69,8 @@ export type Recovery =
   /** Make the conversation smaller, then ask again. */
   | { readonly _tag: "Compact" }
   /**
-   * Ask again after a while; after `after`, if the provider said so, and exactly then where nobody was there to say it.
+   * Retry after a delay; after `after` if the provider set it. With `exact` the delay has no random share, because no
+   * provider was reached.
    */
   | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly exact?: true }
   /** Open a new connection and start over. */
@@ -89,7 +90,7 @@ interface Details {
   readonly retryAfter: Duration.Duration | undefined
   /** Output limit to ask for instead. */
   readonly outputCap: number | undefined
-  /** There was nobody to talk to. */
+  /** No server could be reached. */
   readonly unreachable: boolean
   /** The address will never serve a model. */
   readonly wrongAddress: boolean

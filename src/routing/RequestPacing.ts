@@ -3,9 +3,8 @@
  *
  * **Details**
  *
- * Each call takes its share of what was left when the provider last said so; when a limit has nothing left for it, the
- * call waits for as much of it as it needs to fill up. Several calls at once wait one behind the other. Answers correct
- * the account.
+ * Each call deducts its share from the limits that the provider last reported; if a limit is too low, the call waits
+ * until it has refilled enough. Concurrent calls wait one after the other. Answers correct the account.
  *
  * | who | headers |
  * | --- | --- |
@@ -114,7 +113,7 @@ export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> 
 /** A limit that is whole again sooner says nothing about an account: a provider behind the provider may be busy. */
 const leastExhaustion = 60_000
 
-/** Returns the milliseconds that the account itself stays at its limit; undefined where it is not. */
+/** Returns the milliseconds until the account's own limit resets; undefined if it is not exhausted. */
 export const findExhaustion = (buckets: ReadonlyArray<Bucket>): number | undefined => {
   const spent = buckets.filter(({ remaining, resetMillis }) => remaining <= 0 && resetMillis >= leastExhaustion)
   return spent.length === 0 ? undefined : Math.max(...spent.map(({ resetMillis }) => resetMillis))
@@ -124,7 +123,10 @@ export const findExhaustion = (buckets: ReadonlyArray<Bucket>): number | undefin
 export interface Pace {
   /** Takes what a provider said at `now`. */
   readonly told: (buckets: ReadonlyArray<Bucket>, now: number) => void
-  /** Takes a call out of what is left; how long it has to wait. `tokens` is asked only where they are limited. */
+  /**
+   * Deducts a call from the remaining limits and returns how long it has to wait. `tokens` is called only if tokens are
+   * limited.
+   */
   readonly take: (tokens: () => number, now: number) => number
   /** Returns what the provider last said, as far as it still holds; calls since then are not taken off. */
   readonly left: (now: number) => ReadonlyArray<Bucket>
@@ -132,7 +134,7 @@ export interface Pace {
 
 interface Level {
   readonly said: Bucket
-  /** By how much it fills up in a millisecond; 0 where it does so all at once. */
+  /** Refill per millisecond; 0 if the limit resets all at once. */
   readonly rate: number
   readonly wholeAt: number
   remaining: number

@@ -1,6 +1,6 @@
 /**
  * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys. A managed
- * route is the route with its keys and what was learnt of its endpoint; all sessions share it.
+ * route is the route with its keys and the facts learned about its endpoint; all sessions share it.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -28,7 +28,7 @@ import type * as RateLimitGate from "./RateLimitGate.ts"
 import type { OpenProviders } from "./RoutedModelRouter.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
-/** A route, its keys, and what was learnt of it. */
+/** A route, its keys, and the facts learned about it. */
 export interface ManagedRoute {
   /** Names the route to breakers and limits. */
   readonly id: string
@@ -40,8 +40,8 @@ export interface ManagedRoute {
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
   /**
-   * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application
-   * opened cannot be opened again.
+   * Whether a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
+   * application cannot be reopened.
    */
   readonly isDirect: boolean
   /** Forms of a call that the endpoint turned out not to take. */
@@ -147,7 +147,8 @@ export interface Progress {
 }
 
 /**
- * State of one call on one route: what it was asked, what all calls share, and what changes from attempt to attempt.
+ * State of one call on one route: the question, the state shared by all calls, and the state that changes between
+ * attempts.
  */
 export interface RouteCallState extends Call, Position {
   readonly route: ManagedRoute
@@ -240,7 +241,7 @@ export const findProviderFailure = (cause: Cause.Cause<unknown>): AiError.AiErro
   return AiError.isAiError(error) ? error : undefined
 }
 
-/** Tells whoever listens. */
+/** Emits an event to the listener, if any. */
 export const emitEvent = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
   notify === undefined ? Effect.void : notify([event])
 
@@ -281,7 +282,7 @@ export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
       )
 }
 
-/** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
+/** Sets the key aside and leases the next one of the pool; undefined if no other key is available. */
 export const takeNextLease = (
   state: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]

@@ -12,7 +12,7 @@
  * | `OPENAI_API_KEY`, for `custom` | the address of `OPENAI_BASE_URL` of the same source |
  * | a login | the hosts of the provider that issued it, or the server that did |
  *
- * Local servers are no exception: whoever listens on a port of this machine is not the provider.
+ * Local servers are not an exception: a process that listens on a local port is not the provider.
  *
  * Source: `hermes-llm.md` §2.3, `ARCHITECTURE.md` §7.
  */
@@ -30,7 +30,7 @@ export type VariableLevel = Extract<Level, "environment" | "env-file">
 /** A variable of the environment, or behind it of `.env`; of one of the two alone where a source is named. */
 export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted<string> | undefined
 
-/** Sent as the key where none is needed, because the SDKs insist on one. */
+/** Sent if no key is needed, because the SDKs require one. */
 export const noKey = Redacted.make("no-key-required")
 
 /** Credential of a login, in place of a key. */
@@ -116,7 +116,7 @@ const failForMissingKey = ({ entry, keyVariables }: Claim, host: string, own: bo
       )
 }
 
-/** A login goes where it was issued: to the provider's own hosts, or to the very server that issued it. */
+/** Returns whether a login may be sent to an address: the provider's own hosts, or the server that issued it. */
 export const mayLogIn = (
   entry: Directory.Entry,
   address: string | undefined,
@@ -127,7 +127,10 @@ export const mayLogIn = (
     : EndpointAddress.readOrigin(issuer) !== undefined &&
       EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
 
-/** The key for an address, none where none is needed, or what to do about a missing one. */
+/**
+ * Resolves the key for an address: a key, no key if the address needs none, or an error that explains how to add the
+ * missing one.
+ */
 export const resolveKey = (
   claim: Claim,
   address: string | undefined,

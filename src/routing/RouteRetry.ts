@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * After each failure the decision's recoveries are tried in their order (`Recovery`); the first one that is possible is
- * done and the attempt repeated. What does not wait costs no attempt. An answer that broke off is made again, or its
- * rest is asked for (`PartialAnswer`).
+ * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is applied and
+ * the attempt repeated. Recoveries without a wait do not count as attempts. An answer that broke off is requested
+ * again, or only its rest (`PartialAnswer`).
  *
  * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
  * Waits are sleeps: an interruption ends them at once.
@@ -87,7 +87,10 @@ const tryNextKey = Effect.fnUntraced(function* (state: RouteCallState, { decisio
   return "again" as const
 })
 
-/** Changes the form of the call. What an endpoint cannot take stays so; reasoning belongs to one conversation alone. */
+/**
+ * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
+ * one conversation.
+ */
 const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
   const { route } = state
   const known = change === "without_reasoning" ? state.changes : route.changes
@@ -125,8 +128,8 @@ const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
 }
 
 /**
- * Names the reason of a wait: the words for a connection are ours and say what to do; those of a provider are for the
- * end.
+ * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
+ * is shown only when the call fails.
  */
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason

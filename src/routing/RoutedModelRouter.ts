@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A call goes to the route that its session is on, by a breaker, with as many attempts as `RouteRetry` finds worth
- * making; what a route cannot do is left to the next one in the chain. The session stays there for the rest of its turn
- * (`Failover`). The answer says which route gave it.
+ * A call goes through a breaker to its session's current route, with as many attempts as `RouteRetry` allows; if the
+ * route fails, the call moves to the next one in the chain. The session stays there for the rest of its turn
+ * (`Failover`). The answer names the route that produced it.
  *
  * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask.
  * When the chain ends without an answer, the routes that were passed over are asked after all.
@@ -128,7 +128,7 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
       return oldest === undefined || kept.size <= capacity ? Effect.void : evictProvider(...oldest)
     })
 
-    /** Takes a use of what is open, as the youngest. */
+    /** Acquires an open provider and marks it as the most recently used. */
     const reuseProvider = (key: string): OpenProvider | undefined => {
       const entry = kept.get(key)
       if (entry === undefined) return undefined
@@ -189,12 +189,12 @@ export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
 /** A route of the chain with its keys. */
 export interface ChainEntry {
   readonly route: Route.Route
-  /** The keys of the pool; without any the route is asked with what is in it. */
+  /** The keys of the pool; if empty, the route's own key is used. */
   readonly credentials?: ReadonlyArray<CredentialPool.Credential> | undefined
   readonly strategy?: Strategy | undefined
   /** Longest silence of the route, where the user set it. */
   readonly limits?: StreamTimeout.Limits | undefined
-  /** Names of the sources of address and key, for whoever shows the route. */
+  /** Names of the sources of address and key, for display. */
   readonly source?: { readonly address: string; readonly key: string } | undefined
   /** A provider that the application has opened; it answers for the route. */
   readonly provider?: Provider | undefined
@@ -204,7 +204,7 @@ export interface ChainEntry {
 export interface Options {
   /** The primary, then its fallbacks in order. */
   readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
-  /** Routes outside of the chain that calls may name, with their keys: those of children. */
+  /** Routes outside of the chain that calls may name, with their keys; used by children. */
   readonly apart?: ReadonlyArray<ChainEntry> | undefined
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
@@ -218,7 +218,7 @@ export interface Options {
   readonly breaker?: Breakers.Policy | undefined
   /** Remembers which keys are spent; nothing outlives the process when absent. */
   readonly store?: PoolStore | undefined
-  /** Facts about models; those of the bundled tables when absent. */
+  /** Facts about models; defaults to the bundled tables. */
   readonly catalogue?: Catalogue.Service | undefined
   /** Remembers which parameters endpoints do not take; nothing outlives the process when absent. */
   readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined

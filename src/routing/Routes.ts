@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * An address without a provider belongs to the provider whose host it is, else to `custom`. A model without a provider
- * goes where a key for it is. With no provider, model and address at all the route is the offline stand-in: a key in
- * the environment alone is nobody's decision to spend it.
+ * An address without a provider belongs to the provider that owns the host, else to `custom`. A model without a
+ * provider goes to a provider with a key for it. Without provider, model and address the route is the offline stand-in:
+ * a key in the environment alone does not mean that the user agreed to spend it.
  *
  * **Gotchas**
  *
@@ -46,7 +46,7 @@ export interface ModelSettings {
   readonly apiMode?: Configurable | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
-  /** Names of providers that are known elsewhere, for whoever mistypes one. */
+  /** Names of providers that are known elsewhere, for suggestions after a typing error. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
   readonly logins?: Keys.RouteCredentials["logins"]
   /** Source of `baseUrl`, and whether it names the provider too; the file when absent. */
@@ -160,7 +160,7 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
   }
   const entry = Directory.findProvider(name)
   if (entry === undefined) return failForUnknownProvider(settings, name)
-  // A key of the route's own is for OpenAI itself: the address of the environment is for a route that has none.
+  // A route's own key is for OpenAI itself: the address of the environment applies only to a route without a key.
   const isOpen =
     entry.name === "custom" ||
     (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
@@ -174,8 +174,8 @@ const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string
     ofEnvironment: fromEnvironment !== undefined,
     addressFrom: fromEnvironment?.label ?? (own.baseUrl === undefined ? undefined : own.from),
     keyVariables: entry.keyVariables,
-    // `custom` is whoever listens there: only the variable that names the address may bring a key along. A provider's
-    // variable follows an address that the same source names for that provider.
+    // The server of a `custom` route is unknown: only the variable that names the address may supply a key. A
+    // provider's variable applies to an address that the same source names for that provider.
     pairedWith:
       fromEnvironment?.source ??
       ((entry.name !== "custom" && own.namesProvider) || own.isEndpoint ? own.source : undefined)

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * Silence counts from the beginning, and in a stream from the last piece; as long as whoever reads a piece has not
- * given it back, nobody is silent. Each wrapper of the execution has a limit of its own
- * ({@link RoutePatience.wrapper}). An attempt whose silence nobody is told of and that may take for ever is not watched
- * in time. The size of the request is looked at only when the shortest wait is over.
+ * Silence is measured from the start, and in a stream from the last piece; the time that a reader spends on a piece
+ * does not count. Each wrapper of the execution has a separate limit ({@link RoutePatience.wrapper}). An attempt
+ * without a limit and without a listener for its silence is not timed. The size of the request is computed only after
+ * the shortest wait.
  *
- * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit,
- * since it may have to load a model first; what the user sets holds everywhere. The request timeout, which ends
- * everything, is the provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream
+ * Limits grow with the request. Endpoints on this machine or in the private network have no limit, since they may have
+ * to load a model first; the user's settings apply everywhere. The request timeout, which ends everything, is the
+ * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream
  * ({@link addReadTimeout}).
  *
  * Source: `hermes-llm.md` §2.5, §15.5.
@@ -108,7 +108,7 @@ export const limitSilence = <A, E, R>(
     ? execution
     : Effect.raceFirst(execution, failAfterSilence(state, provider, progress))
 
-/** Milliseconds that the user set; what is absent follows the tables. */
+/** Milliseconds that the user set; absent limits follow the tables. */
 export interface Limits {
   readonly stream?: number | undefined
   readonly call?: number | undefined
@@ -167,7 +167,7 @@ const choosePatience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl
 export interface RoutePatience {
   readonly stream: Patience
   readonly call: Patience
-  /** The shortest wait that can come of them, so that nobody has to count tokens before it is over. */
+  /** The shortest possible wait; tokens need not be counted before it is over. */
   readonly least: number
   /** Milliseconds that a wrapper of a call may take by itself, also where the endpoint may take for ever. */
   readonly wrapper: Patience

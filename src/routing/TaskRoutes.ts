@@ -19,10 +19,10 @@
  *
  * **Gotchas**
  *
- * While the main model is the offline stand-in nobody has decided to spend the keys of the environment, and a stand-in
- * can neither sum up nor look at anything: nobody does a side task that is not configured. A provider whose pool of
- * keys is spent is not available, whatever the environment holds. A model of the form `vendor/model` is passed over
- * where the automatic choice is no aggregator.
+ * While the main model is the offline stand-in, the user has not agreed to spend the keys of the environment, and the
+ * stand-in can neither summarize nor see images: side tasks that are not configured are not executed. A provider whose
+ * pool of keys is exhausted is unavailable, even if the environment has a key. A model of the form `vendor/model` is
+ * skipped if the automatic choice is not an aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
  */
@@ -102,7 +102,7 @@ const textModels: Readonly<Record<string, string>> = {
   xiaomi: "mimo-v2-flash"
 }
 
-/** Models for images, where it is another one than the main model. */
+/** Models for images, if different from the main model. */
 const visionModels: Readonly<Record<string, string>> = {
   openrouter: "google/gemini-3-flash-preview",
   nous: "google/gemini-3-flash-preview",
@@ -148,7 +148,7 @@ const listAtProvider = (world: TaskSurroundings, task: Task, provider: string): 
   return Result.isSuccess(route) ? [{ label: provider, route: route.success }] : []
 }
 
-/** The custom endpoint: the main model's own, whole, else that of the environment. */
+/** Returns the custom endpoint: the main model's complete endpoint, else the one in the environment. */
 const findCustomEndpoint = ({ lookup, settings }: TaskSurroundings): ConfiguredRoutes.SectionSettings | undefined => {
   const main = ConfiguredRoutes.makeMainStatement(settings)
   const { baseUrl, provider = "auto" } = main

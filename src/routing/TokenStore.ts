@@ -8,7 +8,7 @@
  *
  * **Gotchas**
  *
- * A file that cannot be understood is an error and is not overwritten: it may hold a login that somebody needs.
+ * A file that cannot be parsed is an error and is not overwritten: it may hold a login that is still needed.
  *
  * **Example** (Whether somebody is logged in)
  *

@@ -23,7 +23,7 @@ export const ErrorBody = Schema.Struct({
   })
 })
 
-/** A request that cannot be answered: status, code, and the condition with what to do. */
+/** A request that cannot be answered: status, code, and a message with the condition and the remedy. */
 export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server/ApiError")("ApiError", {
   status: Schema.Int,
   code: Schema.String,
@@ -50,7 +50,7 @@ const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   store_failed: 500
 }
 
-/** Status for a failure of the model: what the client can mend is 4xx, a limit 429, everything else a gateway's. */
+/** Status for a failure of the model: 4xx if the client can fix it, 429 for a limit, otherwise a gateway error. */
 const chooseStatus = ({ reason }: AiError.AiError): number => {
   switch (reason._tag) {
     case "RateLimitError":
@@ -80,7 +80,7 @@ export const fromError = (error: unknown): ApiError => {
   return make(500, "internal_error", "The server failed at this request. Its log says why.")
 }
 
-/** The error of a cause: its first failure, or that of the server itself. */
+/** The error of a cause: its first failure, or an internal server error. */
 export const fromCause = (cause: Cause.Cause<unknown>): ApiError =>
   fromError(cause.reasons.find(Cause.isFailReason)?.error)
 

@@ -1,5 +1,5 @@
 /**
- * A chat completion as the events of a stream: what a client that asked for `stream: true` reads.
+ * A chat completion as stream events, for clients that request `stream: true`.
  *
  * **Details**
  *

@@ -13,7 +13,7 @@ import * as ApiError from "./ApiError.ts"
 /** Any JSON object. */
 export const Fields = Schema.Record(Schema.String, Schema.Json)
 
-/** A request for a chat completion. Whoever serves it says what becomes of fields that are not named here. */
+/** A request for a chat completion. The serving endpoint defines how fields not listed here are handled. */
 export const ChatRequest = Schema.StructWithRest(
   Schema.Struct({
     messages: Schema.Array(Fields),

@@ -20,7 +20,7 @@ export interface OpenSessions<A> {
   readonly entries: () => ReadonlyArray<readonly [id: string, session: A]>
   /** Opens a session in a scope of its own, which ends where this fails. One that is open by its id is closed first. */
   readonly open: <E, R>(id: string, make: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
-  /** Closes a session, to its end; false where none is open by the id. */
+  /** Closes a session and waits until it is closed. Returns false if no session with the id is open. */
   readonly close: (id: string) => Effect.Effect<boolean>
 }
 

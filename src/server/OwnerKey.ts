@@ -64,7 +64,7 @@ const checkPlace = (
     : failAtPath(path, `is open to other users of this machine: ${remedy}`)
 }
 
-/** Reads the key; none where there is no file. */
+/** Reads the key, if the file exists. */
 const readKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.scoped(

@@ -110,8 +110,8 @@ export interface Endpoints {
 }
 
 /**
- * Serves endpoints as long as the scope lives: `own` for the key of the server, those of `named` for their keys.
- * Whoever is refused is told to `own`. Fails with the reason when it may not be started so, or the port cannot be used.
+ * Serves endpoints for the lifetime of the scope: `own` for the server's key, and each of `named` for its key. `own` is
+ * notified of refused clients. Fails with the reason if these options are not allowed, or the port cannot be used.
  */
 export const serve = (
   options: Options,

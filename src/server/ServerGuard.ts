@@ -34,7 +34,7 @@ export interface Options {
   readonly allowedOrigins: ReadonlyArray<string>
 }
 
-/** Returns why a server must not be started with these options; undefined where it may. */
+/** Returns why a server must not be started with these options, or undefined if it may. */
 export const explainRefusal = (
   { host, key, open = false }: Pick<Options, "host" | "key"> & { readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
@@ -89,9 +89,7 @@ const wrongKey = ApiError.make(
     "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
 )
 
-/**
- * Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed.
- */
+/** Admits a request. Returns its named key, or undefined for the server's key or if no key is required. */
 export const admit = <A extends ServerKeys.NamedKey>(
   options: Options,
   keys: ReadonlyArray<A>,
@@ -119,7 +117,7 @@ export interface Bounds {
   readonly maxBodies: number
 }
 
-/** Bytes that the body of a request may come to: what it declares, within the longest one. */
+/** Maximum size of a request's body in bytes: its declared length, at most `maxBody`. */
 const estimateBodyBytes = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: number): number => {
   if (headers["transfer-encoding"] !== undefined) return maxBody
   const length = Number(headers["content-length"] ?? 0)

@@ -36,10 +36,7 @@ export const shortestKey = 16
 
 const isName = (name: string): boolean => /^[A-Za-z\d][\w.-]{0,63}$/u.test(name)
 
-/**
- * Reason why a server must not be started with these keys; undefined where it may. It tells nothing of a key but its
- * name.
- */
+/** Reason why a server must not be started with these keys, or undefined if it may. Reveals only the names of keys. */
 export const explainRefusal = (
   key: Redacted.Redacted<string> | undefined,
   named: ReadonlyArray<NamedKey>

@@ -4,13 +4,14 @@
  * **Details**
  *
  * Pieces of text, of reasoning and of arguments are held back as long as a value that the runtime holds, or a key of a
- * known shape, may have begun (see `RedactionStream`); what is held is let go when its text ends. It holds whatever
- * `security.redact_secrets` says: a protocol is a sink. Names of secrets hide nothing, as in every answer of a model.
+ * known shape, may have begun (see `RedactionStream`); held text is released when its text ends. This applies
+ * regardless of `security.redact_secrets`: a protocol is a sink. Names of secrets are not redacted, as in every answer
+ * of a model.
  *
  * **Gotchas**
  *
- * Events that are no pieces pass as they are, except for their whole texts of an answer; whoever shows outputs and
- * arguments redacts them.
+ * Events that are not pieces pass unchanged, except for complete texts of an answer. Code that shows outputs and
+ * arguments must redact them.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -22,7 +23,7 @@ import type { Registry } from "../domain/Secrets.ts"
 /** The events of one turn after another. */
 export interface StreamSecrets {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** The turn is over: what was held back. */
+  /** Ends the turn and returns the text held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Compaction by a plan: whole units of the conversation stay word for word, and of the older ones either the results of
- * tools become a line, or a summary stands for all of it.
+ * Compaction by a plan: whole units of the conversation are preserved verbatim; in the older ones either each tool
+ * result becomes a line, or a summary replaces them all.
  *
  * **Details**
  *
@@ -89,7 +89,7 @@ const groupUnits = (old: ReadonlyArray<Messages>, most: number): ReadonlyArray<M
 /** Asks for the summary of a part, which brings an earlier one up to date. */
 export type Summarise<E> = (middle: Messages, previous: string | undefined) => Effect.Effect<string, E>
 
-/** The smaller conversation; the same messages where there is nothing to make smaller. */
+/** Returns the compacted conversation; the same messages if it cannot be reduced. */
 export const compact = <E>(
   messages: Messages,
   { compactableTools, keep, strategy }: CompactionPlan,

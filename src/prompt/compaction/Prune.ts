@@ -60,7 +60,7 @@ const findErrorLine = (text: string): string => {
   return found === undefined ? "" : `; it said: ${toShortLine(found, errorChars)}`
 }
 
-/** A line that stands for an old result; of a failure it has the line that names it. */
+/** Summarizes an old result in one line; for a failure it includes the error line. */
 export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
   const params = Json.readFields(call?.params)
   const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
@@ -78,7 +78,7 @@ export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCa
 /** Characters of a line of {@link summarizeResult} at most. */
 const lineMost = 600
 
-/** True of a line that stands for a result already. */
+/** Returns whether a text is already the summary line of a result. */
 const isResultSummary = (text: string): boolean =>
   text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
 
@@ -123,7 +123,7 @@ export const replaceResultText = (part: Prompt.ToolResultPart, text: string): Pr
     options: part.options
   })
 
-/** The messages with those at `from` up to `to` shortened; the same objects where there was nothing to shorten. */
+/** Shortens the messages from `from` up to `to`; unchanged messages remain the same objects. */
 export const prune = (
   messages: ReadonlyArray<Prompt.Message>,
   from: number,

@@ -1,12 +1,12 @@
 /**
- * Divides a conversation that is to be compacted: a head and a tail that stay word for word, and a middle that a
- * summary stands for.
+ * Divides a conversation that is to be compacted: a head and a tail that are preserved verbatim, and a middle that a
+ * summary replaces.
  *
  * **Details**
  *
- * The head is the system prompt and the first messages; the tail is what fits its budget, and three messages at least.
- * Neither ends between a call and its results. The newest message of the user stays word for word: where it would be in
- * the middle, it stands behind the summary.
+ * The head is the system prompt and the first messages; the tail is the newest messages within its budget, at least
+ * three. Neither boundary separates a call from its results. The newest user message is preserved verbatim: if it would
+ * be in the middle, it follows the summary.
  *
  * Source: `hermes-llm.md` §10.3 and §10.5.
  */
@@ -66,7 +66,7 @@ export const countFittingMessages = (messages: ReadonlyArray<Prompt.Message>, to
 export interface Parts {
   readonly head: ReadonlyArray<Prompt.Message>
   readonly middle: ReadonlyArray<Prompt.Message>
-  /** Newest message of the user, where it was in the middle. */
+  /** Newest user message, if it was in the middle. */
   readonly pinned: Prompt.Message | undefined
   readonly tail: ReadonlyArray<Prompt.Message>
 }

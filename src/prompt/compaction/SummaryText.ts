@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Messages are given to the summary model as text, each bounded, without known secrets. Where the conversation holds a
- * summary already, the model is asked to bring that up to date, so that summaries are not made of summaries. What it
- * answers stands between fixed lines that say to the next reader what it is.
+ * The summary model receives the messages as text, each bounded, without known secrets. If the conversation already has
+ * a summary, the model is asked to update it, so that summaries are not summarized. Its answer is enclosed in fixed
+ * lines that explain it to the next reader.
  *
  * Source: `hermes-llm.md` §10.5.
  */
@@ -139,7 +139,7 @@ export const frameSummary = (summary: string): string =>
   [preamble, redactText(TextHygiene.stripFences(summary)).trim(), ending].join("\n\n")
 
 /**
- * Text of the message that stands for messages which the provider compacted: for those who cannot read the provider's
+ * Text of the message that replaces messages compacted by the provider, for models that cannot read the provider's
  * item.
  */
 export const itemText =
@@ -152,7 +152,7 @@ const extractSummary = (text: string): string | undefined => {
   return from !== 0 || to < 0 ? undefined : text.slice(from + preamble.length, to).trim()
 }
 
-/** True of a message that stands for others: a summary, or the item of a provider. */
+/** Returns whether a message replaces others: a summary, or the item of a provider. */
 export const isStandIn = (message: Prompt.Message): boolean =>
   findSummary(message) !== undefined ||
   (message.role === "user" && message.content.some((part) => part.type === "text" && part.text === itemText))

@@ -86,7 +86,7 @@ const toCallPart = ({
     ...toMetadata(providerMetadata)
   })
 
-/** Parts of an answer; sources, and what the provider's own tools did, are left out. */
+/** Converts the parts of an answer; sources, and the activity of the provider's own tools, are omitted. */
 const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
   switch (part.type) {
     case "text":
@@ -115,7 +115,7 @@ export const toModelAnswer = ({
   id: response?.id
 })
 
-/** Pieces of an answer; none of what is left out. */
+/** Makes a converter for the pieces of a streamed answer, with the same omissions. */
 export const makePieces = (): ((part: LanguageModelV4StreamPart) => ReadonlyArray<StreamPart>) => {
   /** Calls that the provider itself runs. */
   const theirs = new Set<string>()

@@ -1,5 +1,5 @@
 /**
- * Failures of an AI SDK model as `AiError`: those of HTTP by status and body, the others by the kind that the AI SDK
+ * Failures of an AI SDK model as `AiError`: HTTP failures by status and body, the others by the kind that the AI SDK
  * names.
  *
  * **Details**

@@ -331,7 +331,7 @@ export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
   }
 }
 
-/** Says what was given in the place of a model, and what to do about it. */
+/** Describes a value that is not a supported model, and how to correct it. */
 const describeUnreadableModel = (given: unknown): string => {
   if (typeof given === "string")
     return `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, such as openai("${given}")`

@@ -5,10 +5,10 @@
  * **Details**
  *
  * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
- * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
+ * is an answer only if it has a stop reason other than a tool call.
  *
  * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the
- * `signature` of its text, or `redacted`, the opaque data that stands for it.
+ * `signature` of its text, or `redacted`, the opaque data sent in place of the text.
  *
  * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
  */
@@ -44,7 +44,7 @@ const readNonEmptyText = (value: unknown): string | undefined =>
 export const readSignature = (options: Prompt.ProviderOptions): string | undefined =>
   readNonEmptyText(readOwnData(options)["signature"])
 
-/** The opaque data that a reasoning part stands for. */
+/** Reads the opaque data of a reasoning part. */
 export const readRedacted = (options: Prompt.ProviderOptions): string | undefined =>
   readNonEmptyText(readOwnData(options)["redacted"])
 

@@ -26,7 +26,7 @@ import type { Route } from "../../domain/Route.ts"
 /** Ways for the key to travel. `subscription` is a bearer token with the identity of Anthropic's own client. */
 type Auth = "none" | "key" | "bearer" | "subscription"
 
-/** An address of the Messages API with what follows from it. */
+/** An address of the Messages API and the properties derived from it. */
 export interface Endpoint {
   /** True where Anthropic itself answers. */
   readonly native: boolean
@@ -118,7 +118,7 @@ export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string =
   return [...new Set(names.filter((name) => name !== ""))].join(",")
 }
 
-/** The betas of an endpoint, before those of the route's own headers. */
+/** Lists the betas of an endpoint, which precede the betas in the route's own headers. */
 export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   switch (endpoint.auth) {
     case "bearer":

@@ -8,8 +8,8 @@
  * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it
  *   would refuse every later request of the conversation too.
  * - Signed and redacted thinking goes back as it came, unsigned thinking as text.
- * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; that
- *   of a message stands on its last block that can carry one, which thinking cannot.
+ * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; a
+ *   message's breakpoint is set on its last block that supports one. Thinking blocks do not.
  *
  * Source: `hermes-llm.md` §4.2, §14.5.
  */
@@ -134,7 +134,7 @@ const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray
   return part.text.trim() === "" ? none : [addMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
 }
 
-/** A tool's result: its own form for models where it has one, else its value as text. */
+/** Converts a tool's result: its model output if present, else its value as text. */
 const toResultContent = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
   if (part.modelOutput === undefined) {
     const text = Json.toText(part.result).toWellFormed()
@@ -156,7 +156,7 @@ const toThinkingBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
 
 // Messages
 
-/** Stands for content that cannot be sent. */
+/** Placeholder for content that cannot be sent. */
 const placeholder = { user: "(empty message)", assistant: "(empty)" }
 
 type Message = BlockMessages.Message<Block>
@@ -225,7 +225,7 @@ const markLast = (blocks: ReadonlyArray<Block>, marker: CacheControl): ReadonlyA
   return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : undefined
 }
 
-/** A message with a mark on its last block that can carry one; undefined where none can. */
+/** Marks the last block of a message that supports a mark; undefined if no block does. */
 export const addCacheControl = (message: Message, marker: CacheControl): Message | undefined => {
   const content = markLast(message.content, marker)
   return content === undefined ? undefined : { ...message, content }

@@ -136,7 +136,7 @@ const makeOutputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): M
 
 // Context management
 
-/** Window of Claude where nobody says another one, in tokens. */
+/** Default window of Claude, in tokens. */
 const claudeWindow = 200_000
 /** Share of the trigger that is left out at least, so that a new prefix for the cache is worth it. */
 const leastCleared = 0.1

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
- * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but ended every block
- * and said why the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not
- * JSON, end the stream; what stood before them has been read.
+ * Each content block is one part, grouped by the block's index. A call's arguments stream as they arrive and are parsed
+ * when its block stops. `message_stop` calls `finishAnswer`. If a gateway never sends it, the answer is accepted at the
+ * end of the stream, provided that every block has ended and a stop reason was sent. An `error` event, and an event
+ * that is not JSON, end the stream; earlier events have been read.
  *
  * Source: `hermes-llm.md` §4.2.
  */

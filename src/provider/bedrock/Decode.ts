@@ -5,7 +5,7 @@
  * **Details**
  *
  * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature`
- * of its text, or `redacted`, the opaque data that stands for it, in base64.
+ * of its text, or `redacted`, the opaque data sent in place of the text, in base64.
  *
  * Source: `hermes-llm.md` §4.4, §12.2.
  */
@@ -31,7 +31,7 @@ const readText = (options: Prompt.ProviderOptions, name: string): string | undef
 /** The signature of a reasoning part's text. */
 export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readText(options, "signature")
 
-/** The opaque data that a reasoning part stands for. */
+/** Reads the opaque data of a reasoning part. */
 export const readRedacted = (options: Prompt.ProviderOptions): Uint8Array | undefined => {
   const data = readText(options, "redacted")
   return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The region is the route's, else that of the address (`bedrock-runtime.<region>.amazonaws.com`), else `us-east-1`. A
- * Bedrock API key travels as a bearer token; without one the AWS credential chain signs the request. A bearer token of
- * the environment goes to AWS only: at any other address the chain signs, which gives no secret away.
+ * The region is the route's, else the one in the address (`bedrock-runtime.<region>.amazonaws.com`), else `us-east-1`.
+ * A Bedrock API key is sent as a bearer token; without one the AWS credential chain signs the request. A bearer token
+ * from the environment is sent only to AWS: for any other address the chain signs, which reveals no secret.
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §4.4.
  */
@@ -26,7 +26,7 @@ export interface Endpoint {
 }
 
 const defaultRegion = "us-east-1"
-/** Stands for a key where AWS credentials are meant. */
+/** Key value that requests AWS credentials. */
 const chainMarker = "aws-sdk"
 
 const parseRegion = (host: string): string | undefined =>
@@ -34,7 +34,7 @@ const parseRegion = (host: string): string | undefined =>
 
 const isAws = (host: string): boolean => /(^|\.)amazonaws\.com(\.cn)?$/.test(host)
 
-/** The endpoint of a route, `variables` being those of the process. */
+/** Returns the endpoint of a route; `variables` are the process variables. */
 export const fromRoute = (route: Route, variables: Variables = {}): Endpoint => {
   const host = route.baseUrl === undefined ? "" : (URL.parse(route.baseUrl)?.hostname ?? "")
   const key = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
@@ -51,7 +51,7 @@ export const fromRoute = (route: Route, variables: Variables = {}): Endpoint => 
 
 type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly accessKeyId: string }>
 
-/** Tells whether the chain takes its profiles' credentials before those of the environment. */
+/** Returns whether the chain prefers the credentials of a profile to the credentials in the environment. */
 const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * - Converse takes pictures and documents in place only. What it does not take (a picture by address, an archive)
- *   becomes a line that names it, because refusing it would refuse every later request of the conversation too.
+ * - Converse takes pictures and documents in place only. Unsupported content (a picture by address, an archive) becomes
+ *   a line that names it, because an error would also reject every later request of the conversation.
  * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect, in
  *   which calls and results are told in words.
  * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to
@@ -124,7 +124,7 @@ const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray
   return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
 }
 
-/** A tool's result: its own form for models where it has one, else its value as text. */
+/** Converts a tool's result: its model output if present, else its value as text. */
 const toResultContent = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
   const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
   const blocks = part.modelOutput?.flatMap(toContentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
@@ -228,6 +228,6 @@ type Message = BlockMessages.Message<Block>
 
 const filler: Message = { role: "user", content: [space] }
 
-/** Messages that begin and end with the user's; those of the history stage begin so. */
+/** Appends a filler if the last message is not the user's. The history stage ensures that the first one is. */
 export const endWithUserMessage = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
   messages.at(-1)?.role === "user" ? messages : [...messages, filler]

@@ -9,8 +9,8 @@
  * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
  * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
- * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it:
- *   {@link toCommandInput} puts them into `additionalModelRequestFields`, where they win.
+ * - Fields that Converse does not know (for example `top_k` from `extra_body`) are passed to the underlying model:
+ *   {@link toCommandInput} puts them into `additionalModelRequestFields`, where they take precedence.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
  */
@@ -44,8 +44,8 @@ const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<un
 )
 
 /**
- * Prefixes that Amazon's own models keep end after the system prompt and after messages; those of Claude after tools
- * too.
+ * Returns whether a model caches a prefix that ends after the tools. Claude does; Amazon's own models cache only after
+ * the system prompt and after messages.
  */
 const marksTools = (model: string): boolean => model.toLowerCase().includes("claude")
 

@@ -4,8 +4,8 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finish` comes
- * with the latter, and at the end of the stream where it never came.
+ * announces calls only. `messageStop` has the stop reason and `metadata` the usage: the latter calls `finishAnswer`, or
+ * the end of the stream if it never arrives.
  *
  * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes.
  * {@link batchEvents} gives all that can be had without waiting for the network as one array, so that what is done with

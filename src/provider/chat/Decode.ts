@@ -32,11 +32,11 @@ export const readDetailText = (detail: unknown): string => {
   return ""
 }
 
-/** Blocks as metadata carries them; undefined when there are none. They come from JSON. */
+/** Converts blocks to metadata; undefined if there are no blocks. They come from JSON. */
 export const toBlockMetadata = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
   blocks.length === 0 ? undefined : (blocks as Schema.Json)
 
-/** Reasoning of an answer: what a user may read, and what must go back with it. */
+/** Reasoning of an answer: the readable text, and the metadata that must be sent back with it. */
 interface FoundReasoning {
   readonly text: string
   readonly metadata: Response.ProviderMetadata
@@ -57,7 +57,7 @@ export const makeReasoningMetadata = (
         }
       }
 
-/** The structured reasoning of an assistant message of a body; undefined when there is none. */
+/** Reads the structured reasoning of an assistant message; undefined if the message has no reasoning. */
 const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefined => {
   const content = Json.readString(message["reasoning_content"])
   const blocks = Json.readItems(message["reasoning_details"])
@@ -101,7 +101,7 @@ const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
   })
 }
 
-/** The text of `content`, a string or parts; undefined where it is neither. */
+/** Reads the text of `content`, a string or parts; undefined for any other value. */
 const readContent = (content: unknown): { readonly text: string; readonly thinking: string } | undefined => {
   if (content === null || content === undefined) return { text: "", thinking: "" }
   if (typeof content === "string") return { text: content, thinking: "" }
@@ -159,8 +159,8 @@ const lengths = new Set(["length", "max_tokens", "model_length"])
 const filters = new Set(["content_filter", "content-filter", "safety", "refusal", "recitation"])
 
 /**
- * The reason of the protocol's word for it. Words that are none of the protocol's mean a normal end; an end with tool
- * calls in it is one for tools, whatever the word, unless the answer was cut.
+ * Converts the protocol's finish reason. Unknown reasons mean a normal end; an answer with tool calls ends for tools,
+ * unless it was cut off or filtered.
  */
 export const toFinishReason = (word: string | undefined, hasCalls: boolean): Response.FinishReason => {
   const name = word?.toLowerCase() ?? ""
@@ -232,8 +232,8 @@ export const decodeUsage = (value: unknown): Response.Usage => {
 }
 
 /**
- * US dollars that the `usage` object of OpenRouter says the answer cost, with what a provider of the user's own
- * key charges beside it; undefined where it does not say.
+ * Reads the cost of the answer in US dollars from OpenRouter's `usage` object, including the charges of a
+ * provider called with the user's own key; undefined if the cost is not reported.
  */
 export const readCost = (value: unknown): number | undefined => {
   const fields = Json.readFields(value)
@@ -330,8 +330,7 @@ const encodeCalls = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fiel
   })
 
 /**
- * The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same
- * parts.
+ * Encodes parts as a body: the streamed answer as a whole answer. {@link decode} converts it back to the same parts.
  */
 export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []))

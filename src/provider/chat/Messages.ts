@@ -219,8 +219,8 @@ const longestKept = 4_096
 const together = 16
 
 /**
- * The JSON of a conversation: that of many short messages is one text; a long one is written anew, so that no text is
- * held twice.
+ * The JSON of a conversation: several short messages share one text; a long message is serialized each time, so that no
+ * text is stored twice.
  */
 interface WrittenConversation {
   readonly pieces: Array<string | WireMessage>
@@ -292,7 +292,7 @@ const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
 const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
   // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
   const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? (messages as ReadonlyArray<WireMessage>) : [])
-  // Whatever a request of somebody else has there is sent as it is.
+  // Messages from a request that was not built here are sent unchanged.
   if (count !== messages.length) return void out.push(JSON.stringify(messages))
   out.push("[")
   addList(
@@ -343,7 +343,7 @@ const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Messag
 
 const writerOf = memoize(makeWriter)
 
-/** A message with a mark on its last part; undefined of a tool's result, and where there is no content. */
+/** Marks the last part of a message; undefined for a tool's result and for a message without content. */
 const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
   const { content, role } = message
   if (role === "tool" || content === null || content === "") return undefined

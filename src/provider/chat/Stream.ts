@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Reasoning and text are parts of their own, each ended when another begins; tool calls are ended with the stream,
- * because nothing else says that a call is whole. Usage is that of the last chunk which has any.
+ * Reasoning and text are separate parts, each ended when another begins; tool calls end with the stream, because the
+ * protocol does not signal that a call is complete. Usage is taken from the last chunk that has any.
  *
  * - A fragment of a call belongs to the call of its index; where servers leave the index out, to the call of its id,
  *   else to the last one. A new id with a name on a used index opens a new call. Names are assigned, arguments
@@ -142,7 +142,7 @@ const isSameBlock = (block: Json.Fields, piece: Json.Fields): boolean =>
 /** Blocks of `reasoning_details`, put together from pieces. */
 interface DetailBlocks {
   readonly add: (pieces: ReadonlyArray<unknown>) => void
-  /** The blocks since the last time; undefined when there are none. */
+  /** Takes the blocks since the last call; undefined if there are no new blocks. */
   readonly take: () => Schema.Json | undefined
 }
 
@@ -185,7 +185,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   let count = 0
   let text: string | undefined
   let reasoning: OpenReasoning | undefined
-  /** True where the endpoint separates reasoning itself, so that what stands in tags is a copy. */
+  /** True if the endpoint separates reasoning itself, so that tagged text is a copy. */
   let structured = false
   let introduced = false
   let answered = false

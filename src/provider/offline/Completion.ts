@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The body is the one truth. What streams by is made from the decoded body, so a watched answer and one that came whole
- * are the same. With the same answer the bytes are the same: nothing in it depends on time or chance.
+ * The body is the only source. The stream is made from the decoded body, so a streamed answer and a whole answer are
+ * the same. The same answer always has the same bytes: they do not depend on time or random numbers.
  */
 import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
@@ -25,7 +25,7 @@ export interface Call {
   readonly arguments: unknown
 }
 
-/** Token counts; what is absent is estimated. */
+/** Token counts; absent counts are estimated. */
 export interface Tokens {
   readonly input?: number | undefined
   readonly output?: number | undefined

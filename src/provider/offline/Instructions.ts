@@ -182,7 +182,7 @@ const forbidden = /^(?:do not|don't) (?:call|use) (?:any (?:other )?tools?|(.+))
 const greeting = /^(?:hi|hello|hey|good (?:morning|day|evening))\b[^?]*$/i
 const summary = /\b(?:final response summari[sz]ing|say what was done)\b/i
 
-/** Joins the answer to what stands before it. */
+/** Words that join the answer to the preceding text. */
 const connectors = /(?:^|[,\s]+)(?:and|then|please|finally)(?:[,\s]+(?:and|then|please|finally))*[,\s]*$/i
 
 interface ParsedReply {

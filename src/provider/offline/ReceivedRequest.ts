@@ -1,6 +1,6 @@
 /**
- * Reads the request of chat completions as its receiver: what the user said last, which tools are offered, what was
- * called since and what came of it.
+ * Reads a chat completions request as its receiver: the last user message, the offered tools, and the later calls with
+ * their results.
  */
 import * as Json from "../../domain/Json.ts"
 import type { ModelRequest } from "../../domain/Model.ts"

@@ -204,7 +204,7 @@ const describeTask = (task: Instructions.Task): string => {
   }
 }
 
-/** A call that is offered and allowed, or the reason for which there is none. */
+/** Returns a call that is offered and allowed, or the reason why no call is possible. */
 const chooseWay = (
   possible: ReadonlyArray<Way>,
   offered: ReadonlyArray<string>,

@@ -182,7 +182,7 @@ const splitIntoChunks =
 /** Gives the answer to a request, and moves on. */
 export type Player = (request: ModelRequest, options?: ExecuteOptions) => Effect.Effect<ModelResponse, AiError.AiError>
 
-/** Plays a scenario from its first turn on; what is asked is looked at for `match` only. */
+/** Plays a scenario from its first turn; the request is read only for `match`. */
 export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)

@@ -49,7 +49,7 @@ export const reviveBytes = (value: unknown): unknown => {
   return Object.fromEntries(Object.keys(value).map((key) => [key, reviveBytes(value[key])]))
 }
 
-/** First difference of two canonical values, and what stands there in each. */
+/** First difference of two canonical values, and the value of each at this path. */
 interface Difference {
   readonly path: string
   readonly expected: string
@@ -166,7 +166,7 @@ const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   )
 }
 
-/** An exchange as its line, without secrets. Throws for what JSON cannot express. */
+/** Encodes an exchange as a line, without secrets. Throws for values that JSON cannot express. */
 export const toLine = (given: Exchange): string => {
   const { response, stream } = given
   const exchange = stream === undefined ? given : { ...given, stream: redactStream(stream) }

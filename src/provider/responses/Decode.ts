@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds what of an item is sent back:
+ * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds the fields of an item that are sent back:
  *
- * - of a reasoning item `encrypted_content`, and `summary` where it has more than one piece;
+ * - of a reasoning item `encrypted_content`, and `summary` if it has more than one piece;
  * - of a message item `id`, `status` and `phase`: sent back exactly, they keep the prompt cache;
  * - of a function call `id`, its `fc_…` name beside the call id;
  * - of a compacted conversation `compaction`, its encrypted form.

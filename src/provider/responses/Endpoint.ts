@@ -61,7 +61,7 @@ const readAccount = (token: string): string | undefined => {
   return Json.readString(Json.readFields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
 }
 
-/** Headers that a backend wants besides those of the route, which win. */
+/** Makes the additional headers that a backend requires; the route's own headers take precedence. */
 export const makeHeaders = (route: Route): Readonly<Record<string, string>> => {
   if (findBackend(route) !== "chatgpt") return {}
   const account = route.apiKey === undefined ? undefined : readAccount(Redacted.value(route.apiKey))

@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * The system messages at the beginning are the instructions; later ones stand in the input as the developer's. Each
- * message is converted once and kept beside the message object, which never changes.
+ * The system messages at the beginning are the instructions; later ones are developer messages in the input. Each
+ * message is converted once, and the result is cached by the message object, which never changes.
  *
  * Encrypted reasoning goes back without its id, because nothing is stored at the server, and once even if two messages
  * hold it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item
  * must follow reasoning, so that a message which ends in it is closed by an empty one.
  *
- * A part of a user message that stands for a compacted conversation goes back as its encrypted item.
+ * A part of a user message that represents a compacted conversation is sent back as its encrypted item.
  *
  * Source: `hermes-llm.md` §4.3, §14.5.
  */
@@ -53,7 +53,7 @@ const toReasoningItems = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> 
 
 // Messages
 
-/** The encrypted form of earlier messages that a part stands for. */
+/** Reads the encrypted form of earlier messages from a part. */
 const readCompaction = (part: Prompt.UserMessagePart): string | undefined =>
   part.type === "text" ? Json.readString(readOwnOptions(part.options)["compaction"]) : undefined
 

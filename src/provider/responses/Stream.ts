@@ -3,13 +3,12 @@
  *
  * **Details**
  *
- * - An item is known by its index in the output, or by its id where a server leaves the index out. What streams of it
- *   comes as deltas; when it is done, the item itself says everything: text of which nothing streamed by, the metadata
- *   to send it back with, the arguments of a call.
+ * - An item is identified by its index in the output, or by its id if a server omits the index. Its content streams as
+ *   deltas; when it is done, the item itself is complete: text that was not streamed, the metadata to send back, the
+ *   arguments of a call.
  * - The response is over with `response.completed`, `response.incomplete` or `response.done`, whose response has the
- *   usage and the status. Where its output is empty, as ChatGPT's backend sends it, the body is filled from the items
- *   that streamed by; where no item streamed by, the parts are made of its output. A stream without such an event was
- *   cut.
+ *   usage and the status. If its output is empty, as with ChatGPT's backend, the body is filled from the streamed
+ *   items; if no item was streamed, the parts are made from its output. A stream without such an event was cut off.
  *
  * Source: `hermes-llm.md` §4.3.
  */

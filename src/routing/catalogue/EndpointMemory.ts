@@ -4,9 +4,8 @@
  *
  * **Details**
  *
- * `cache/endpoints.json` in the home directory. It may be lost without harm: everything in it is found out again. What
- * is older than its age counts as not known, since servers change. Two processes that write at once lose at most one
- * entry.
+ * `cache/endpoints.json` in the home directory. It may be lost without harm: its facts are discovered again. Expired
+ * entries count as unknown, since servers change. Two processes that write at once lose at most one entry.
  *
  * Source: `hermes-llm.md` §10.1, §15.5.
  */
@@ -79,7 +78,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
       return { ...known, now }
     })
 
-    /** Others may have written meanwhile: what they know is kept. */
+    /** Merges with the entries that other processes have written meanwhile. */
     const changeFacts = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
       writing.withPermit(
         Effect.gen(function* () {
@@ -130,7 +129,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
 export const openFile = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
   Effect.flatMap(HomeFile.makeMemory(home, "cache/endpoints.json", KnownText, nothing), makeOverFile)
 
-/** Longest wait of a call for what a user's own endpoint says about its models. */
+/** Longest wait of a call for the model list of a user's own endpoint. */
 const patience = "1 second"
 
 /** Questions to endpoints. */
@@ -153,7 +152,7 @@ export const makeAsker = (
   endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,
   scope: Scope.Scope | undefined
 ): Asker => {
-  /** Questions that are under way, by what they ask. */
+  /** Pending questions, by their content. */
   const asking = new Map<string, Fiber.Fiber<unknown>>()
   const silentHere = new Set<string>()
   let late = 0

@@ -152,7 +152,7 @@ export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed 
   )
 }
 
-/** The entry of a list of everybody's models for a bare id: its exact id, or what stands behind the vendor. */
+/** Finds a bare id in a list of several vendors' models: by the exact id, or by the part after the vendor. */
 export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
   const wanted = model.toLowerCase()
   return (
@@ -277,7 +277,7 @@ export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client
 
 const stripVersionSuffix = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
 
-/** llama.cpp: what the server was started with. */
+/** llama.cpp: the window that the server was started with. */
 export const readLlamaCppWindow = (body: unknown): number | undefined => {
   const props = Json.readFields(body)
   return parseWindow(Json.readFields(props["default_generation_settings"])["n_ctx"]) ?? parseWindow(props["n_ctx"])
@@ -291,7 +291,7 @@ export const readOllamaWindow = (body: unknown): number | undefined => {
   return parseWindow(set) ?? parseWindow(most)
 }
 
-/** LM Studio: what the loaded instance holds, else the model's maximum. */
+/** LM Studio: the window of the loaded instance, else the model's maximum. */
 export const readLmStudioWindow = (body: unknown, model: string): number | undefined => {
   const { data } = Json.readFields(body)
   const entry = Array.isArray(data) ? Json.readFields(data.find((item) => Json.readFields(item)["id"] === model)) : {}

@@ -106,7 +106,7 @@ const foldRows = (table: ModelData.PriceTable): ReadonlyMap<string, string> => {
   return made
 }
 
-/** A price and where it is published. */
+/** A price and the address where it was published. */
 interface PublishedPrice {
   readonly row: Row
   readonly url: string

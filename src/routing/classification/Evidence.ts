@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A page in HTML where JSON is due, a 404 that names no model, a redirect, a host name that does not exist, a
- * certificate that is not accepted, another protocol on the port. What may pass is none of these: a refused connection
- * (the server may be starting), a name server that does not answer, a page of a gateway with a 5xx, an alert in the
- * middle of a TLS connection.
+ * An HTML page instead of JSON, a 404 that names no model, a redirect, a host name that does not exist, a certificate
+ * that is not accepted, another protocol on the port. Possibly temporary failures are excluded: a refused connection
+ * (the server may be starting), a name server that does not answer, a gateway page with a 5xx, an alert within a TLS
+ * connection.
  *
  * Source: `hermes-llm.md` §16.1, §16.3; the issue decides over its rule that an unknown 404 is asked again.
  */
@@ -41,7 +41,7 @@ const classifyNetworkError = ({ cause, reason }: AiError.NetworkError): WrongAdd
 
 const isPage = (text: string): boolean => /^\s*<(!doctype\s+html|html|head|body|\?xml|title)\b/i.test(text)
 
-/** Recognises a wrong address; undefined for every other failure. `status` is the HTTP status, where there was one. */
+/** Recognises a wrong address; undefined for every other failure. `status` is the HTTP status, if any. */
 export const findWrongAddress = (
   reason: AiError.AiErrorReason,
   status: number | undefined
@@ -56,9 +56,7 @@ export const findWrongAddress = (
   return mayBePage && http?.body !== undefined && isPage(http.body) ? "html" : undefined
 }
 
-/**
- * Says what the address is instead, and what to do. Undefined where the failure's own words say it: they name the host.
- */
+/** Describes the wrong address and the remedy. Undefined if the failure's own message does so by naming the host. */
 const describeWrongAddress = (kind: WrongAddress, status: number | undefined): string | undefined => {
   switch (kind) {
     case "not_found":
@@ -109,7 +107,7 @@ export interface Evidence {
   readonly retryAfter: Duration.Duration | undefined
   /** The request never reached a provider, or its answer never came to an end. */
   readonly transport: boolean
-  /** There was nobody to talk to: the address refuses connections. */
+  /** No server could be reached: the address refuses connections. */
   readonly unreachable: boolean
   /** The address will never serve a model. */
   readonly wrongAddress: WrongAddress | undefined
@@ -135,7 +133,7 @@ const toWord = (value: unknown): string =>
 
 const readField = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
 
-/** The message of a body: what OpenAI, Anthropic, Google, FastAPI, Ollama and those who copy them have. */
+/** Reads the message of a body in the formats of OpenAI, Anthropic, Google, FastAPI, Ollama and compatible servers. */
 const readBodyMessage = (body: string): string => {
   const json = Option.getOrUndefined(Json.parse(body))
   // Google answers a list of one.

@@ -210,7 +210,7 @@ export const authentication: Family = [
   "accessdenied"
 ]
 
-/** The user's own rules at an aggregator leave nobody who could answer. */
+/** The user's rules at an aggregator exclude all providers. */
 export const routingPolicy: Family = [/no endpoints (available|found) matching your (guardrail|data policy)/]
 
 /** The provider refuses the content. */
@@ -241,7 +241,7 @@ export const disconnect: Family = [
   "stream ended before"
 ]
 
-/** Nobody answered in time. */
+/** No answer arrived in time. */
 export const timeout: Family = [
   "timed out",
   "timeout",

@@ -1,6 +1,5 @@
 /**
- * The files of a batch run in `data/<run name>/`, and what is made of its rows: checkpoint, statistics, the merged
- * trajectories.
+ * The files of a batch run in `data/<run name>/`: rows, checkpoint, statistics, and the merged trajectories.
  *
  * **Details**
  *
@@ -54,7 +53,7 @@ export const Manifest = Schema.Struct({
   batch_size: Schema.Int,
   distribution: Schema.String,
   seed: Schema.String,
-  /** True where models are told of the seed; of files without it, where it is not the run's name. */
+  /** True when the seed is sent to models. Files without this field imply it if the seed is not the run's name. */
   seeds_models: Schema.optionalKey(Schema.Boolean),
   model: Schema.String,
   format: Schema.Literals(formats),
@@ -102,7 +101,7 @@ export const replaceFile = Effect.fnUntraced(function* <R>(
 export const replaceJson = (path: string, value: unknown) =>
   replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
 
-/** The manifest of a directory; undefined where there is none. */
+/** The manifest of a directory, or undefined if it is missing. */
 export const readManifest = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = (yield* Path.Path).join(directory, names.manifest)
@@ -273,7 +272,7 @@ export const toStatistics = (
   }
 })
 
-/** Duration in statistics that were written before; 0 where there are none. */
+/** Duration from earlier statistics, or 0 without any. */
 export const readDuration = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
     Effect.map((text) => toCount(Json.readFields(Json.parseOrKeep(text))["duration_seconds"])),

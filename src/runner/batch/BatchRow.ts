@@ -194,7 +194,7 @@ export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
   return { onEvent, rest }
 }
 
-/** Runs one attempt at a row; `tell` is told of what each step of it used. */
+/** Runs one attempt at a row. `tell` receives the usage of each step. */
 export const run = Effect.fnUntraced(function* (
   row: Row,
   attempt: RowPool.Attempt,

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * Rows are cut into batches; so many batches run at a time, rows of a batch one after another. All rows share one
- * runtime: its router with key pools and rate limits, its tools, its session store. A row is done when its line is
- * synced in the file of its batch; the checkpoint follows after each batch, the merged files and the statistics at the
- * end. Rows that failed are run again on resume, those of a dataset that changed too.
+ * Rows are split into batches. Batches run concurrently up to a limit; the rows of a batch run one after another. All
+ * rows share one runtime: its router with key pools and rate limits, its tools, its session store. A row is done when
+ * its line is synced in the file of its batch; the checkpoint follows after each batch, the merged files and the
+ * statistics at the end. Resuming runs failed rows and changed rows again.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -38,18 +38,18 @@ export interface Options {
   readonly promptField: string
   readonly batchSize: number
   readonly workers: number
-  /** Name in the table, or a list of percentages; that of the first run, or `default`, when absent. */
+  /** Name in the table, or a list of percentages. Defaults to the first run's distribution, or `default`. */
   readonly distribution: string | undefined
   /** Toolsets and single tools of every row in the place of a draw. */
   readonly toolsets: ReadonlyArray<string> | undefined
   readonly disabledToolsets: ReadonlyArray<string>
   /**
-   * Seed of the draws, and of the models that take one; that of the first run, or the run's name, which no model is
-   * told, when absent.
+   * Seed of the draws, and of the models that take one. Defaults to the first run's seed, or the run's name, which is
+   * not sent to models.
    */
   readonly seed: string | undefined
   readonly resumes: boolean
-  /** That of the first run, or ShareGPT, when absent. */
+  /** Defaults to the first run's format, or ShareGPT. */
   readonly format: BatchFiles.Format | undefined
   readonly needsReasoning: boolean
   readonly keepsWorkspaces: boolean
@@ -62,7 +62,7 @@ export interface Options {
   /** Limits of this run. */
   readonly limits?: RowPool.Limits | undefined
   readonly model: string
-  /** The route that rows ask, where it is known before. */
+  /** The route that rows use, if it is known in advance. */
   readonly route?: RowSeed.AskedRoute | undefined
   /** Runs a row in other processes, in the place of this one. */
   readonly elsewhere?:
@@ -139,7 +139,7 @@ const makeManifest = (
   tools
 })
 
-/** Says what is different from the first run of this name, and what that means. */
+/** Reports differences from the first run of this name and their consequences. */
 const reportChanges = Effect.fnUntraced(function* (
   before: BatchFiles.Manifest,
   now: BatchFiles.Manifest,
@@ -186,7 +186,7 @@ const resolveFixedToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<s
   return yield* new BatchError({ message: `there is no toolset or tool "${first.name}": ${remedy}`, isInput: true })
 })
 
-/** Toolsets of rows, and what of the distribution is not there. */
+/** Toolsets of rows, and the unavailable parts of the distribution. */
 const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distribution, seed }: KeptChoices) {
   const { onNote } = options
   const { has, tools } = yield* usable
@@ -399,8 +399,8 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
 }, Effect.scoped)
 
 /**
- * Writes the merged files and the statistics of what there is; `seconds` are those of the statistics before when
- * absent.
+ * Writes the merged files and the statistics of the existing rows. `seconds` defaults to the duration in the previous
+ * statistics.
  */
 export const finish = Effect.fnUntraced(function* (
   directory: string,

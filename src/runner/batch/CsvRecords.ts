@@ -1,5 +1,5 @@
 /**
- * Reads the records of a CSV text, each with the line where it starts, and goes on after one that is malformed.
+ * Reads the records of a CSV text, each with its starting line, and continues after a malformed record.
  *
  * **Details**
  *

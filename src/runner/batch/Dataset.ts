@@ -50,7 +50,7 @@ import { blockDecoders, gunzip } from "../../platform/Compression.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as CsvRecords from "./CsvRecords.ts"
 
-/** A dataset that cannot be read, or that has no usable row. `message` says why and what to do. */
+/** A dataset that cannot be read, or that has no usable row. `message` states the cause and the remedy. */
 export class DatasetError extends Schema.TaggedError<DatasetError>("hermes-effect/DatasetError")("DatasetError", {
   path: Schema.String,
   message: Schema.String
@@ -237,7 +237,7 @@ const detectSplit = (path: string): string | undefined => {
 const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
 
-/** Data files of a folder, with those of other splits left out. */
+/** Data files of a folder, without files of other splits. */
 const listDataFiles = Effect.fnUntraced(function* (folder: string, split: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -383,7 +383,7 @@ export interface Difference {
   readonly removed: ReadonlyArray<string>
 }
 
-/** Compares the rows of an earlier state (ids with digests) with those of now. */
+/** Compares the current rows with an earlier state (ids with digests). */
 export const compareRows = (
   before: ReadonlyMap<string, string>,
   now: ReadonlyArray<Pick<Row, "digest" | "id">>

@@ -10,8 +10,7 @@
  *
  * **Gotchas**
  *
- * The names are those of the contract; the percentages are ours. Toolsets without tools in this version are left out of
- * a draw.
+ * The contract defines the names; the percentages are ours. A draw omits toolsets without tools in this version.
  *
  * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
  */

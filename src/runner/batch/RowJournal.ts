@@ -1,6 +1,5 @@
 /**
- * Durable results of rows: one JSON line for each finished or discarded row, written once, and what is known of
- * attempts.
+ * Durable results of rows: one JSON line for each finished or discarded row, written once, and records of attempts.
  *
  * **Details**
  *
@@ -27,7 +26,7 @@ import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
 import { describeReason } from "../../domain/PathProblem.ts"
 
-/** The results cannot be read or written. `message` says why and what to do. */
+/** The results cannot be read or written. `message` states the cause and the remedy. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
   path: Schema.String,
   message: Schema.String,
@@ -90,10 +89,7 @@ export interface Options {
   readonly fileOf?: ((id: string) => string) | undefined
   /** Tells which files of the directory hold results; `results.jsonl` when absent. */
   readonly isResults?: ((name: string) => boolean) | undefined
-  /**
-   * Done before lines of results are written, once for those that are written together: what they tell of is stored
-   * elsewhere first.
-   */
+  /** Runs before result lines are written, once per group of lines, so that the data they refer to is stored first. */
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
@@ -102,7 +98,7 @@ const defaultFile = "results.jsonl"
 const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
-/** Order of the files: of two lines for one row, that of the later file counts. */
+/** Order of the files: if two files have a line for one row, the later file wins. */
 const compareNames = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
 
 const isFull = (error: PlatformError): boolean => {
@@ -123,7 +119,7 @@ const toJournalError =
 /** Beginning of every line of a journal. */
 const beginning = '{"row_id":'
 
-/** True for a file of somebody else: it has content, and no line of a journal, whole or not. */
+/** True for a foreign file: it has content, but no complete or partial journal line. */
 const isForeign = (text: string): boolean =>
   !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
 
@@ -149,7 +145,7 @@ interface Queue {
 const appender = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const queues = new Map<string, Queue>()
-  /** Bytes of files that were written to; nobody else writes. */
+  /** Sizes in bytes of the files written so far. There is no other writer. */
   const sizes = new Map<string, number>()
 
   const writeText = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
@@ -217,7 +213,7 @@ const makeReader = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
 
-  /** Whole lines of a file as objects; a file that is not there has none. */
+  /** Complete lines of a file as objects. A missing file is empty. */
   const readObjects = Effect.fnUntraced(function* (name: string, told: Array<string>) {
     const path = paths.join(directory, name)
     const bytes = yield* fs.readFile(path).pipe(

@@ -3,14 +3,13 @@
  *
  * **Details**
  *
- * A row that has a result in the journal is left out, unless its digest is another one now. A row whose attempt was cut
- * off by the end of the process is run with the same attempt number and {@link Attempt.goesOn}, so that the work can go
- * on from what it stored; a row that failed is run with the next number. A result is written and synced before the row
- * counts; interruption (Ctrl-C) writes nothing of rows in flight. A journal that cannot be written (disk full) ends the
- * run.
+ * A row with a result in the journal is skipped, unless its digest has changed. A row whose attempt was cut off by the
+ * end of the process runs with the same attempt number and {@link Attempt.goesOn}, so that the work can continue from
+ * its stored state. A failed row runs with the next number. A result is written and synced before the row counts;
+ * interruption (Ctrl-C) writes nothing of rows in flight. A journal that cannot be written (disk full) ends the run.
  *
- * {@link Limits} of cost, tokens and time hold while rows run, over what they tell on the way and what failed attempts
- * used.
+ * {@link Limits} of cost, tokens and time apply while rows run. They cover usage reported so far and the usage of
+ * failed attempts.
  *
  * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next
  * run tries it again.
@@ -65,7 +64,7 @@ export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/Ro
 export interface Attempt {
   /** From 1, over all runs. */
   readonly number: number
-  /** True when a process ended during this attempt: what it stored is there. */
+  /** True when a process ended during this attempt. Its stored state is available. */
   readonly goesOn: boolean
 }
 
@@ -111,7 +110,7 @@ export interface Progress {
   /** Milliseconds until the end at this rate; undefined before the first row. */
   readonly remainingMillis: number | undefined
   readonly tokens: number
-  /** Cost of the rows of this run so far; undefined where none is known. */
+  /** Cost of the rows of this run so far, or undefined if unknown. */
   readonly costUsd: number | undefined
   /** Cost of all rows of this run at this rate. */
   readonly expectedCostUsd: number | undefined
@@ -148,7 +147,7 @@ export interface Limits {
 export interface Options<Row extends RowKey, E, R> {
   readonly rows: ReadonlyArray<Row>
   readonly journal: Journal
-  /** Does the work of a row; `tell` says what it uses on the way, which is a part of what its result says. */
+  /** Does the work of a row. `tell` reports usage during the work; the result includes that usage. */
   readonly run: (row: Row, attempt: Attempt, tell: UsageReporter) => Effect.Effect<Result, E, R>
   /** Rows at a time; 4 when absent. */
   readonly concurrency?: number | undefined
@@ -196,7 +195,7 @@ const describeError = (error: unknown): string => {
 export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "digest">): boolean =>
   one.digest === undefined || other.digest === undefined || one.digest === other.digest
 
-/** Rows that have to be run: those without a result for what they are now. */
+/** Rows that have to run: they have no result for their current content. */
 export const selectRemaining = <Row extends RowKey>(
   rows: ReadonlyArray<Row>,
   { entries }: Journal
@@ -229,7 +228,7 @@ interface Counts {
   costUsd: number | undefined
 }
 
-/** Adds to what a run used. */
+/** Adds to the usage of a run. */
 const addUsage = (counts: { tokens: number; costUsd: number | undefined }, { costUsd, tokens = 0 }: RowUsage): void => {
   counts.tokens += tokens
   if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd

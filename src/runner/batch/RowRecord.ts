@@ -1,5 +1,5 @@
 /**
- * The row of a batch: what is written for one run of the agent, as a view of its run record. Pure.
+ * The row written for one run of the agent in a batch, as a view of its run record. Pure.
  *
  * **Details**
  *
@@ -119,7 +119,7 @@ const toCallFields = ({ end, endedAt, id, name, startedAt, step }: Call) => ({
   duration_ms: end === undefined || endedAt === undefined ? null : Math.round(end.durationMillis)
 })
 
-/** The fields of a row, and what a batch asks of it. */
+/** The fields of a row, and the properties that a batch requires. */
 export interface RowFields {
   readonly fields: Json.Fields
   /** True when a turn of the model has reasoning. */

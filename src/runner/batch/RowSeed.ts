@@ -33,7 +33,8 @@ export interface AskedRoute {
 }
 
 /**
- * The line for users whose seed a model is not told; undefined where it is. `otherwise` says what the seed does then.
+ * The notice for users that a model ignores the seed, or undefined if it takes one. `otherwise` describes the seed's
+ * remaining effect.
  */
 export const describeIgnoredSeed = ({ apiMode, model, provider }: AskedRoute, otherwise: string): string | undefined =>
   ApiMode.canTakeSeed(apiMode)

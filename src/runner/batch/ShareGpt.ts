@@ -22,7 +22,7 @@ export interface Turn {
   readonly value: string
 }
 
-/** A tool call as it stands in a turn. */
+/** A tool call as a turn contains it. */
 export interface CallBlock {
   readonly name: string
   readonly arguments: Json.Fields
@@ -138,7 +138,7 @@ export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
       : []
   )
 
-/** Turns of a stored row; undefined where it has none that can be read. */
+/** Turns of a stored row, or undefined if none can be read. */
 export const read = (value: unknown): ReadonlyArray<Turn> | undefined => {
   if (!Array.isArray(value)) return undefined
   const found = value.flatMap((one): ReadonlyArray<Turn> => {

@@ -58,7 +58,7 @@ const findHeadEnd = (turns: ReadonlyArray<Turn>): number => {
   return Math.max(...firsts) + 1
 }
 
-/** Chooses the turns to replace; undefined where there is nothing to gain. */
+/** Chooses the turns to replace. Returns undefined if compression saves nothing. */
 export const planRange = (
   turns: ReadonlyArray<Turn>,
   { protectLast, summaryTokens, targetTokens }: Options
@@ -97,7 +97,7 @@ export interface Metrics {
   readonly is_placeholder: boolean
 }
 
-/** A summary, or why it is none. */
+/** A summary, or the reason why it failed. */
 export interface Summary {
   readonly text: string
   /** True when it was cut by its length. */
@@ -107,11 +107,11 @@ export interface Summary {
 /** Makes a summary of a text in at most so many tokens. */
 export type Summariser<E, R> = (text: string, maxTokens: number) => Effect.Effect<Summary, E, R>
 
-/** A trajectory with what was done to it. */
+/** A trajectory and the changes made to it. */
 export interface CompressionResult {
   readonly turns: ReadonlyArray<Turn>
   readonly metrics: Metrics
-  /** Reason why a placeholder stands in the place of a summary. */
+  /** Reason why a placeholder replaces a summary. */
   readonly problem?: string | undefined
 }
 

@@ -35,8 +35,8 @@ export interface ToolOptions {
 }
 
 /**
- * Selects the tools of a scheduled run: its own toolsets or those of the configuration, without what needs a user, and
- * without the tool that makes jobs.
+ * Selects the tools of a scheduled run: its own or the configured toolsets, without tools that need a user or create
+ * jobs.
  */
 export const selectTools = (
   job: Pick<Job, "toolsets">,

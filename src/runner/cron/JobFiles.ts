@@ -104,7 +104,7 @@ export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { bega
   return path
 })
 
-/** Notes that somebody looked for due jobs. */
+/** Records that due jobs were checked. */
 export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,12 +1,11 @@
 /**
- * One run of a job, from what it needs to what is shown of it.
+ * One run of a job, from its requirements to its displayed result.
  *
  * **Details**
  *
- * First what the job needs is looked at (its directory, script, skills, and the configuration of its model); what is
- * wrong there is told once and costs no model call. Then its script runs. A job without an agent ends here, with what
- * the script printed. Any other asks the agent, in a session of its own, where nobody can approve anything and no job
- * can be made.
+ * First the requirements of the job are checked: its directory, script, skills, and model configuration. A problem is
+ * reported once and costs no model call. Then its script runs. A job without an agent ends here, with the script's
+ * output. Any other job runs the agent in a separate session without interactive approvals and without job creation.
  *
  * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
  * shown. A script that prints nothing is silent.
@@ -85,8 +84,8 @@ const renderHeading = ({ name, schedule }: Job, meant: number, now: number): str
 }
 
 /**
- * Builds the prompt of a job. Output of a script and of other jobs is material: it stands in tags of its own, and is
- * marked where it looks like instructions.
+ * Builds the prompt of a job. Output of a script and of other jobs is material: it is wrapped in separate tags, and
+ * marked if it looks like instructions.
  */
 const buildPrompt = (
   job: Job,
@@ -108,7 +107,7 @@ const isSilent = (answer: string): boolean => {
 /** Settings of runs. */
 export interface Settings {
   readonly places: JobFiles.Places
-  /** Skills that jobs may follow; a job that names one is blocked where there are none. */
+  /** Skills that jobs may follow. When absent, a job that names a skill is blocked. */
   readonly skills?: Pick<SkillStore, "view"> | undefined
   /** Decision on a dangerous call: `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
@@ -124,7 +123,7 @@ export interface DeliveredResult {
   readonly job: Job
   readonly text: string
   readonly isFailure: boolean
-  /** The file with the result, where there is one. */
+  /** The file with the result, if any. */
   readonly output: string | undefined
 }
 
@@ -138,7 +137,7 @@ interface Answer {
   readonly text: string
   readonly isSilent: boolean
   readonly sessionId?: string | undefined
-  /** Reason why it is only a part of what was asked. */
+  /** Reason why the result is incomplete. */
   readonly cut?: string | undefined
 }
 
@@ -167,7 +166,7 @@ const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   return { ask, script, skills }
 })
 
-/** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */
+/** The latest outputs of the jobs in `context_from`. Deleted jobs and jobs that never ran are omitted. */
 const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
   if (job.context_from.length === 0) return []
   const { jobs } = yield* (yield* CronJobs).list
@@ -231,7 +230,7 @@ const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Re
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
-/** Text for the file and the screen: the answer, and why it is none or only a part of one. */
+/** Text for the file and the screen: the answer, and the reason if it is missing or incomplete. */
 const renderBody = ({ error, text }: Result): string =>
   [...(error === undefined ? [] : [`Failed: ${error}`]), ...(text === "" ? [] : [text])].join("\n\n")
 

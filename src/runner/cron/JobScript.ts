@@ -69,7 +69,7 @@ export const run = Effect.fnUntraced(
         onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
       })
       .pipe(
-        // The interpreter and what the script starts run with the user's rights: a command may have put programs into
+        // The interpreter and its child processes run with the user's rights, and a command may have put programs into
         // the working tree.
         Effect.provideService(ProcessEnvironment, yield* TrustedPrograms.safeEnvironment)
       )

@@ -49,7 +49,7 @@ export interface Settings extends JobRun.Settings {
   readonly maxParallel: number | undefined
 }
 
-/** A job that is due, taken and run; undefined when somebody else was faster. */
+/** Claims and runs a due job. Returns undefined if another process claimed it first. */
 const runDueJob = Effect.fnUntraced(function* (id: string, settings: Settings) {
   const jobs = yield* CronJobs
   const claim = yield* jobs.claim(id)
@@ -71,7 +71,7 @@ export const runNow = Effect.fnUntraced(function* (reference: string, settings: 
   return yield* JobRun.run(yield* jobs.take(reference), settings)
 })
 
-/** Looks every minute, without end; `looked` is told each time. What runs is interrupted with it. */
+/** Checks every minute, forever, and runs `looked` each time. Interruption also interrupts running jobs. */
 export const runForever = Effect.fnUntraced(function* (settings: Settings, looked: Effect.Effect<void>) {
   const jobs = yield* CronJobs
   const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)

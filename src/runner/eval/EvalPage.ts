@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The page has the numbers of each configuration, the comparison where there are two, and every attempt with its
- * prompt, answer and verdicts. What models and datasets say is escaped. Texts are cut at {@link shownChars}.
+ * The page shows the numbers of each configuration, a comparison if there are two, and every attempt with its prompt,
+ * answer and verdicts. Text from models and datasets is escaped. Texts are cut at {@link shownChars}.
  */
 import * as Redaction from "../../domain/Redaction.ts"
 import * as TextCut from "../../domain/TextCut.ts"
@@ -39,7 +39,7 @@ export const formatPercent = (share: number): string => `${(share * 100).toFixed
 export const getMethodName = ({ method }: Pick<Interval, "method">): string =>
   method === "wilson" ? "Wilson" : "bootstrap"
 
-/** An interval for people; empty where there is none. */
+/** An interval as text, or empty without one. */
 export const formatInterval = (interval: Interval | undefined): string =>
   interval === undefined ? "" : `${formatPercent(interval.low)} to ${formatPercent(interval.high)}`
 

@@ -71,7 +71,7 @@ export interface Report {
   readonly withoutResult: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** undefined where no cost is known. */
+  /** Undefined if no cost is known. */
   readonly costUsd: number | undefined
   readonly judgeCostUsd: number | undefined
   readonly latency: { readonly mean: number; readonly p50: number; readonly p95: number } | undefined
@@ -82,7 +82,7 @@ export interface Comparison {
   readonly first: Report
   readonly second: Report
   readonly commonItems: number
-  /** Rate of the second less that of the first. */
+  /** Rate of the second minus the rate of the first. */
   readonly difference: EvalStatistics.PairedDifference | undefined
   readonly test: { readonly method: "mcnemar" | "paired_bootstrap"; readonly p: number } | undefined
   /** Rows of which the second passed a larger share than the first. */
@@ -93,7 +93,7 @@ export interface Comparison {
 const toNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** The attempt of a line of results; undefined where it is none. */
+/** The attempt in a line of results, or undefined if the line is not an attempt. */
 export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
   const item = Json.readString(fields["item"])
   const run = toNumber(fields["run"])
@@ -174,7 +174,7 @@ const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string
 const computeRate = (attempts: ReadonlyArray<AttemptResult>): number =>
   EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
-/** Sum of what is known; undefined where nothing is. */
+/** Sum of the known values, or undefined without any. */
 const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
   return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
@@ -196,7 +196,7 @@ const computePassAtK = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: n
       ]
 }
 
-/** Powers of two up to the number of attempts, where nothing else is asked for. */
+/** Default values of k: powers of two up to the number of attempts. */
 export const listUsualK = (runs: number): ReadonlyArray<number> =>
   Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
 

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * An attempt is a row of `batch/RowPool` named `<row>#<number>`: what is finished is not asked or judged again, an
- * attempt that failed is tried again by the next run. A row that has a `response` is not asked: its response is scored,
- * which compares judges with labels, and scores answers that others gave. An attempt passes when all its scorers pass.
+ * An attempt is a row of `batch/RowPool` named `<row>#<number>`. A finished attempt is not asked or judged again; the
+ * next run retries a failed one. A row that has a `response` is not asked: its response is scored, which allows
+ * comparing judges with labels and scoring answers from other sources. An attempt passes when all its scorers pass.
  *
  * **Example** (What is asked how often)
  *
@@ -66,7 +66,7 @@ export interface Answer {
 
 /** A configuration that is evaluated. */
 export interface Subject {
-  /** Answers the prompt of an attempt; `tell` is told of what is used on the way. */
+  /** Answers the prompt of an attempt. `tell` receives usage during the work. */
   readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.UsageReporter) => Effect.Effect<Answer, AgentError>
   /** Side tasks that judges are asked by. */
   readonly auxiliary: Auxiliary.Service
@@ -118,7 +118,7 @@ export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyAr
   )
 }
 
-/** Reason why a row cannot be used with the rules; undefined where it can. */
+/** Reason why a row cannot be used with the rules, or undefined if it can. */
 const findProblem = (
   { fields, file, id, line }: Row,
   { promptField, referenceField, scorers }: Rules
@@ -134,7 +134,7 @@ const findProblem = (
     : `${where} has no reference for the scorer ${Scorer.formatName(lacking)}: name the field by --reference-field`
 }
 
-/** Rows that can be used with the rules, and what is wrong with the others. */
+/** Rows that can be used with the rules, and the problems of the others. */
 export const selectUsable = (
   rows: ReadonlyArray<Row>,
   rules: Rules
@@ -146,7 +146,7 @@ export const selectUsable = (
   }
 }
 
-/** Verdict of a scorer, with what judges said. */
+/** Verdict of a scorer, with the opinions of judges. */
 interface NamedVerdict {
   readonly name: string
   readonly verdict: Scorer.Verdict

@@ -5,9 +5,9 @@
  * **Details**
  *
  * A judge is asked as the side task `judge` (`auxiliary.judge` of the settings, or another model), sees the question,
- * the references and the answer, and says `pass` or `fail` with a reason, as JSON. The answer stands in tags of its own
- * and is material: what it says about how it is to be judged is not followed. A judge that says neither is asked once
- * more; then the attempt fails. Of several judges the majority decides, and a tie is a refusal.
+ * the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer is wrapped in separate
+ * tags as material: instructions in it about its judgement are not followed. A judge that returns neither is asked once
+ * more; then the attempt fails. The majority of several judges decides, and a tie is a fail.
  *
  * **Gotchas**
  *
@@ -95,7 +95,7 @@ export interface Opinion {
   readonly reason: string
 }
 
-/** Verdict of all judges, with what it cost. */
+/** Verdict of all judges, with its cost. */
 export interface Judgement {
   readonly verdict: Verdict
   readonly opinions: ReadonlyArray<Opinion>
@@ -127,7 +127,7 @@ const buildQuestion = ({ answer, criteria, question, reference: { references } }
     wrapBlock("answer", answer)
   ].join("\n\n")
 
-/** Reads the verdict that a text ends with; undefined where it has none. */
+/** Reads the verdict at the end of a text. Returns undefined without one. */
 export const readVerdict = (text: string): Pick<Opinion, "passed" | "reason"> | undefined => {
   const candidates = Array.from(text.matchAll(/\{[^{}]*\}/g), ([json]) => Json.readFields(Json.parseOrKeep(json)))
   const last = candidates.findLast(
@@ -224,7 +224,7 @@ const labels: Readonly<Record<string, boolean>> = {
   "0": false
 }
 
-/** Label that a person gave an answer, in a field of the row; undefined where there is none. */
+/** Label that a person gave an answer, from a field of the row, or undefined if it is missing. */
 export const readLabel = (fields: Json.Fields, field = "label"): boolean | undefined =>
   labels[
     String(fields[field] ?? "")

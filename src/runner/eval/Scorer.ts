@@ -7,9 +7,9 @@
  * | --- | --- |
  * | `exact` | is a reference, but for white space around it; `exact:loose` also for case, punctuation and articles |
  * | `contains` | has a reference in it, in any case |
- * | `regex` | matches the row's `pattern`, or the one behind the colon; references are patterns where there is neither |
+ * | `regex` | matches the row's `pattern`, or the one behind the colon; references are patterns if neither exists |
  * | `number` | ends with a number that is a reference's, within 1e-6 of its size, or within the tolerance behind the colon |
- * | `command` | makes the command behind the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` where it starts |
+ * | `command` | makes the command behind the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
  * A row may have several references: one of them is enough. A number is read from the last line that has one, behind
@@ -56,7 +56,7 @@ export interface Verdict {
   readonly passed: boolean
   /** From 0 to 1. */
   readonly score: number
-  /** Reason, in a line; empty where there is nothing to say. */
+  /** Reason in one line; may be empty. */
   readonly detail: string
 }
 
@@ -152,7 +152,7 @@ const numberPattern = /[-+]?(?:\d{1,3}(?:[,_\u00a0\u202f ]\d{3})+|\d+)(?:\.\d+)?
 
 const findNumbers = (line: string): ReadonlyArray<string> => line.match(numberPattern) ?? []
 
-/** The number that a text ends with; undefined where it has none. */
+/** The last number of a text, or undefined without one. */
 export const readLastNumber = (text: string): number | undefined => {
   const [, marked] = /####\s*(.+)/.exec(text) ?? []
   const last = (marked ?? text).replaceAll("\u2212", "-").split("\n").flatMap(findNumbers).at(-1)

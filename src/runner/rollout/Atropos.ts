@@ -4,9 +4,9 @@
  * **Details**
  *
  * An environment registers ({@link connectEnvironment}), submits scored groups while the queue is short enough, and
- * disconnects at its end. The API answers 200 to nearly everything, so that answers are read:
- * `wait for trainer to start` is waited for, an environment that is not known any more is an error. A submission is
- * sent once: whether one whose connection broke was received nobody can tell.
+ * disconnects at its end. The API answers 200 to nearly everything, so answer bodies are read: the client waits on
+ * `wait for trainer to start`, and an environment that is no longer known is an error. A submission is sent once: if
+ * its connection breaks, it is unknown whether it was received.
  *
  * **Gotchas**
  *
@@ -40,7 +40,7 @@ import type * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
-/** A request to the API that came to nothing: the condition, and what to do. */
+/** A failed request to the API, with the condition and the remedy. */
 export class AtroposError extends Schema.TaggedError<AtroposError>("hermes-effect/runner/AtroposError")(
   "AtroposError",
   { reason: Schema.Literals(["unreachable", "waiting", "refused", "unexpected"]), message: Schema.String }

@@ -128,7 +128,7 @@ interface Row extends AnyItem {
 
 const bytesOfPattern = 2_000
 
-/** Reward of a row: what it names first counts. */
+/** Reward of a row. Uses the first of answer, pattern and check that the row has. */
 const computeRowReward = (
   fields: Json.Fields,
   text: string,
@@ -145,7 +145,7 @@ const computeRowReward = (
   )
 }
 
-/** Reason why a row has no reward; undefined where it has one. */
+/** Reason why a row has no reward, or undefined if it has one. */
 const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): string | undefined => {
   if (Json.readWord(answer) !== "") return undefined
   if (typeof pattern === "string" && pattern !== "") {
@@ -162,7 +162,7 @@ const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): st
     : "it has no answer, pattern or check, so that nothing says what an answer is worth"
 }
 
-/** An environment of the rows of a dataset, and what of it cannot be used. */
+/** An environment of the rows of a dataset, and the problems of unusable rows. */
 export interface FromDataset {
   readonly environment: RolloutEnvironment<Row>
   readonly problems: ReadonlyArray<string>
@@ -254,7 +254,7 @@ const fromModule = Effect.fnUntraced(function* (
 
 /** An environment that was found. */
 export interface FoundEnvironment {
-  /** Items of its own type, which nobody else looks into. */
+  /** Its items have a private type that other code does not inspect. */
   readonly environment: RolloutEnvironment
   /** Rows of a dataset that cannot be used. */
   readonly problems: ReadonlyArray<string>

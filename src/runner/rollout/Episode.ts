@@ -1,5 +1,5 @@
 /**
- * An episode: everything that happened in one rollout, as entries that are only ever appended, and what they amount to.
+ * An episode: everything that happened in one rollout, as append-only entries, and the state derived from them.
  *
  * **Details**
  *
@@ -51,14 +51,14 @@ interface CallEntry {
 /** Cause of a node. */
 export type NodeCause = "begin" | "history_diverged" | "retokenised" | "tokens_missing"
 
-/** An answer, with what is new in its request. */
+/** An answer, with the new part of its request. */
 export interface AnswerEntry {
   readonly type: "answer"
   readonly call: number
   readonly at: string
   /** Set where the answer begins a node: then `messages` and `prompt` are whole. */
   readonly node?: NodeCause | undefined
-  /** Messages of the request behind those of the node. */
+  /** Messages of the request after the messages of the node. */
   readonly messages: ReadonlyArray<Json.Fields>
   readonly tools?: ReadonlyArray<unknown> | undefined
   readonly answer: Json.Fields
@@ -67,7 +67,7 @@ export interface AnswerEntry {
   readonly model?: string | undefined
   readonly sampling: Json.Fields
   readonly usage?: Json.Fields | undefined
-  /** Tokens of the prompt behind those of the node. */
+  /** Tokens of the prompt after the tokens of the node. */
   readonly prompt?: ReadonlyArray<number> | undefined
   readonly tokens?: ReadonlyArray<number> | undefined
   readonly logprobs?: ReadonlyArray<number> | undefined
@@ -192,7 +192,7 @@ export const apply = (episode: Episode | undefined, entry: Entry): Episode | und
   }
 }
 
-/** Thinking that stands in the text of an answer: clients that show it apart leave it out of the history. */
+/** Thinking within the text of an answer: clients that show it separately omit it from the history. */
 const thinking = /<think>[^]*?<\/think>/gu
 
 const normaliseContent = (content: unknown): string => {
@@ -270,8 +270,7 @@ export const startsWith = (list: ReadonlyArray<number>, start: ReadonlyArray<num
   list.length >= start.length && start.every((one, index) => list[index] === one)
 
 /**
- * The tokens of a prompt as its answer keeps them, and the node that they begin where they do not go on from the last
- * one.
+ * The tokens of a prompt as its answer stores them, and the cause of a new node if they do not continue the last one.
  */
 export const splitPrompt = (
   node: Node | undefined,

@@ -41,14 +41,16 @@ export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefi
   return `${problem} (call ${answer.call + 1}): it can be used for evaluation and supervised fine-tuning, not for training on tokens`
 }
 
-/** For each token of a node a value: `given` for what was sampled, one by one, and `other` for the rest. */
+/**
+ * A value for each token of a node: `given` returns the values of sampled tokens, and `other` is the value of the rest.
+ */
 const expandOverTokens = (
   { answers }: Node,
   other: number,
   given: (answer: AnswerEntry) => ReadonlyArray<number>
 ): ReadonlyArray<number> => answers.flatMap((answer) => [...(answer.prompt ?? []).map(() => other), ...given(answer)])
 
-/** Lists of an episode whose length is another one than that of its tokens. */
+/** Lists of an episode whose length differs from the number of its tokens. */
 const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
   (["masks", "inference_logprobs", "advantages", "ref_logprobs"] as const).flatMap((name) => {
     const list = episode[name]
@@ -161,7 +163,10 @@ export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
   }
 }
 
-/** Advantages of a group: rewards less their mean, over their standard deviation; 0 for all where they are the same. */
+/**
+ * Advantages of a group: rewards minus their mean, divided by their standard deviation; 0 for all if the rewards are
+ * equal.
+ */
 export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length)
   const deviation = Math.sqrt(rewards.reduce((sum, one) => sum + (one - mean) ** 2, 0) / Math.max(1, rewards.length))

@@ -1,6 +1,6 @@
 /**
- * Live episodes: one call at a time for each rollout, whose request goes on from what was said, and whose answer is
- * kept before anybody gets it.
+ * Live episodes: one call at a time for each rollout. Its request continues the episode, and its answer is stored
+ * before it is returned.
  *
  * **Details**
  *
@@ -43,7 +43,10 @@ export interface Service {
   readonly open: (wanted: RolloutWanted, model: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
-  /** Tells if this process answers a request of a rollout: a call that a dead process left open is none. */
+  /**
+   * Returns whether this process is answering a request of a rollout. A call left open by a dead process does not
+   * count.
+   */
   readonly isBusy: (id: string) => Effect.Effect<boolean>
   /**
    * Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. It gets the
@@ -88,7 +91,7 @@ const checkParser = (name: string | undefined): Effect.Effect<void, RolloutRefus
         )
       )
 
-/** The body with the calls that stand in its text, and without that text. */
+/** The body with the calls parsed from its text, and without that text. */
 const parseTextCalls = (
   body: Json.Fields,
   parser: string | undefined,
@@ -187,7 +190,7 @@ const make = Effect.gen(function* () {
       return known === undefined ? store.read(id) : Effect.succeed(known)
     })
 
-  /** Works on a rollout that nobody else works on. */
+  /** Runs work on a rollout exclusively. */
   const runExclusively = <A, E, R>(
     id: string,
     work: (episode: Episode.Episode) => Effect.Effect<A, E, R>

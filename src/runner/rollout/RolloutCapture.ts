@@ -113,7 +113,7 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
                   return answer.raw
                 })
             )
-            // Calls that stood in the text are in the body only.
+            // Calls parsed from the text are in the body only.
             return response === undefined || body !== response.raw ? yield* decode(body) : response
           }).pipe(
             Effect.catchIf(

@@ -1,11 +1,11 @@
 /**
- * An environment of rollouts: tasks for an agent, and what its work is worth.
+ * An environment of rollouts: tasks for an agent, and the rewards for its work.
  *
  * **Details**
  *
  * `computeReward` and `prepare` get {@link RolloutTools}, which run tools in the directory and under the task id of the
- * rollout: what the agent did is there. A reward has components where its parts are worth knowing. Everything is an
- * Effect with needs of its own; what fails in a reward makes it 0, with the cause.
+ * rollout, so that they see the agent's work. A reward may list its components. Everything is an Effect with its own
+ * requirements. A failing reward is 0, with the cause.
  *
  * **Example** (Sums, checked by their text)
  *
@@ -52,7 +52,7 @@ export interface ToolAnswer {
 /** Result of a command. */
 export interface CommandAnswer {
   readonly output: string
-  /** -1 where nothing was run. */
+  /** -1 if nothing was run. */
   readonly exitCode: number
   readonly error: string | undefined
 }

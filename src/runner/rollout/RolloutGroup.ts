@@ -65,13 +65,13 @@ export interface Options extends RolloutSettings {
    * Distribution from which the toolsets of each group are drawn, for environments that name none; see `Distributions`.
    */
   readonly distribution?: Distributions.Distribution | undefined
-  /** Fate of an agent's calls that need an approval: nobody can be asked. Denied when absent. */
+  /** Decision on calls of an agent that need an approval, which cannot be requested from a user. Denied when absent. */
   readonly unattended?: "deny" | "approve" | undefined
   /** Told of each rollout that is scored. */
   readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
 }
 
-/** A rollout and what it is worth. */
+/** A rollout and its score. */
 export interface ScoredRollout {
   readonly rolloutId: string
   readonly score: RolloutScore
@@ -120,7 +120,7 @@ const resolveTools = Effect.fnUntraced(function* (
 const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
   const call: RolloutTools["call"] = (name, args) =>
     agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
-      // The environment's own code asks: whoever named the environment let it run. The floor still stands.
+      // The environment's own code asks, and selecting the environment allowed it to run. The floor still applies.
       Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
       Effect.map(({ isFailure, output }) => ({
         isFailure,

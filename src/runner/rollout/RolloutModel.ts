@@ -5,7 +5,8 @@
  * **Details**
  *
  * Every rollout is answered by the main route alone, in one piece: a fallback would be another model, and a continued
- * answer would be another sequence of tokens. The rollout's own sampling parameters stand above those of a request.
+ * answer would be another sequence of tokens. The rollout's own sampling parameters override the parameters of a
+ * request.
  *
  * **Gotchas**
  *
@@ -72,7 +73,7 @@ export const readSampling = (body: Json.Fields): Json.Fields =>
     samplingNames.flatMap((name) => (body[name] === undefined || body[name] === null ? [] : [[name, body[name]]]))
   )
 
-/** Fields of a request that are ours to set: addresses and headers of the provider are none of a client's. */
+/** Fields of a request that only we set: a client must not choose addresses and headers of the provider. */
 const ours = new Set([
   "model",
   "stream",

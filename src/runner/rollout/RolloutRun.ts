@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The items are those of the environment, until there are no more or the wanted number of groups is done. Every group
- * goes to the {@link TrainingSink} before the next one begins, so that an interruption loses the group under way alone.
- * An evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is handed to nobody;
- * groups wait meanwhile (`STOP_TRAIN`), or it is left out (`NONE`).
+ * The environment supplies the items until it has no more or the requested number of groups is done. Every group goes
+ * to the {@link TrainingSink} before the next one begins, so that an interruption loses only the current group. An
+ * evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is not submitted to a
+ * sink. Groups wait meanwhile (`STOP_TRAIN`), or the evaluation is skipped (`NONE`).
  *
  * **Example** (One group of an environment)
  *
@@ -127,7 +127,7 @@ type Needs =
   | ToolRegistry
   | TrainingSink
 
-/** Rolls out the evaluation items once each; undefined where the environment has none. */
+/** Rolls out each evaluation item once. Returns undefined if the environment has no evaluation items. */
 export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: RolloutGroup.Options

@@ -36,8 +36,8 @@ export const RolloutSettings = Schema.Struct({
   /** Groups between two evaluations; 0 for none. */
   stepsPerEvaluation: Schema.Natural,
   /**
-   * Groups wait while an evaluation runs, or there is none. Atropos has a third, `LIMIT_TRAIN`, for trainers that go on
-   * meanwhile.
+   * Groups wait while an evaluation runs, or evaluations are skipped. Atropos has a third value, `LIMIT_TRAIN`, for
+   * trainers that continue meanwhile.
    */
   evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
 })

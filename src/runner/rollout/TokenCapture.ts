@@ -11,7 +11,7 @@
  * | vLLM, older | `logprobs`, `return_tokens_as_token_ids` | `token_id:N` in place of each token | as OpenAI |
  * | SGLang | `logprobs`, `return_prompt_token_ids`, `return_meta_info` | `choices[].prompt_token_ids`, `meta_info.output_token_logprobs` | the same: `[logprob, id, …]` |
  *
- * Nothing is computed from text: what a server does not return is absent, with the reason.
+ * Nothing is computed from text: values that a server does not return are absent, with the reason.
  *
  * **Example** (An answer of vLLM)
  *
@@ -70,7 +70,10 @@ export interface CapturedTokens {
   readonly problems: ReadonlyArray<string>
 }
 
-/** Whole numbers of a list; undefined where it is none, is empty, or has anything else in it. */
+/**
+ * Token ids of a list, or undefined if the value is not a list, is empty, or contains anything but non-negative
+ * integers.
+ */
 const readTokenIds = (value: unknown): ReadonlyArray<number> | undefined => {
   const list = Json.readItems(value)
   return list.length > 0 && list.every((one): one is number => Number.isSafeInteger(one) && Number(one) >= 0)
@@ -83,7 +86,7 @@ const readNumbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | unde
     ? list
     : undefined
 
-/** The id that stands in place of a token. */
+/** The id in a `token_id:<number>` token. */
 const parseTokenId = (token: unknown): number | undefined => {
   const [, digits] = /^token_id:(\d+)$/u.exec(Json.readString(token) ?? "") ?? []
   return digits === undefined ? undefined : Number(digits)

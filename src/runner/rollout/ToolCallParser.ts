@@ -14,9 +14,9 @@
  * | `kimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
- * A call that was cut at the end is none, unless its JSON is whole. Text that is no call stays as it is: a text without
- * a call comes back unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the schema
- * of the tool names.
+ * A call that was cut at the end is ignored, unless its JSON is complete. Other text is preserved: a text without a
+ * call is returned unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the tool's
+ * schema specifies.
  *
  * **Example** (A call of a Hermes model)
  *
@@ -38,7 +38,7 @@ export interface ParsedCall {
   readonly name: string
   /** JSON of an object. */
   readonly arguments: string
-  /** The id that the model gave it; absent where its form has none. */
+  /** The id assigned by the model. Absent if the format has no ids. */
   readonly id?: string | undefined
 }
 
@@ -48,12 +48,12 @@ export interface ParsedAnswer {
   readonly calls: ReadonlyArray<ParsedCall>
 }
 
-/** Reads the text of an answer; `tools` are those of the request, in the form of chat completions. */
+/** Reads the text of an answer. `tools` lists the tools of the request in chat completions format. */
 export type Parser = (text: string, tools: ReadonlyArray<unknown>) => ParsedAnswer
 
 const makeWithoutCalls = (text: string): ParsedAnswer => ({ content: text, calls: [] })
 
-/** The text before the first call, or the text itself where there is none. */
+/** The text before the first call, or the whole text without a call. */
 const makeResult = (text: string, start: number, calls: ReadonlyArray<ParsedCall>): ParsedAnswer =>
   calls.length === 0 ? makeWithoutCalls(text) : { content: text.slice(0, start).trim(), calls }
 
@@ -72,7 +72,7 @@ const parseJsonCalls = (text: string): ReadonlyArray<ParsedCall> => {
   return Array.isArray(value) ? value.flatMap(toCalls) : toCalls(value)
 }
 
-/** End of the JSON value that begins at a place; undefined where it does not end. */
+/** End of the JSON value that begins at a position, or undefined if it is incomplete. */
 const findJsonEnd = (text: string, from: number): number | undefined => {
   let depth = 0
   let isText = false
@@ -269,7 +269,7 @@ const aliases: Readonly<Record<string, keyof typeof parsers>> = {
 /** Names that can be chosen. */
 export const names: ReadonlyArray<string> = Object.keys(parsers)
 
-/** The parser of a name; undefined where there is none. */
+/** The parser of a name, or undefined if the name is unknown. */
 export const find = (name: string): Parser | undefined => {
   const own = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name
   return Object.entries(parsers).find(([known]) => known === own)?.[1]

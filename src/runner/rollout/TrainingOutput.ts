@@ -1,5 +1,5 @@
 /**
- * Receivers of what rollouts give: scored groups for a trainer, and metrics for a tracker of experiments.
+ * Receivers of rollout output: scored groups for a trainer, and metrics for an experiment tracker.
  *
  * **Details**
  *
@@ -49,7 +49,7 @@ export class OutputError extends Schema.TaggedError<OutputError>("hermes-effect/
 /** A group as it is handed over. */
 export interface Delivery {
   readonly groupId: string
-  /** The members that can train a model; undefined where there is none. */
+  /** The members that can train a model, or undefined without any. */
   readonly group: EpisodeExport.ScoredGroup | undefined
   /** All members, without tokens. */
   readonly trajectories: ReadonlyArray<unknown>
@@ -57,7 +57,7 @@ export interface Delivery {
   readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
 }
 
-/** Sorts the members of a group by what they are good for. */
+/** Separates the members of a group that can train from the others. */
 export const toDelivery = ({ groupId, members }: ScoredRollouts): Delivery => {
   const results = members.map(({ episode, rolloutId }) => ({
     rolloutId,

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * {@link layerRecorder} runs the environment of a training run in the background, as long as its scope lives, and keeps
- * groups, metrics and episodes in a directory of the run. It says of itself that it trains nothing: its rewards are
- * those of the weights as they are.
+ * {@link layerRecorder} runs the environment of a training run in the background for the lifetime of its scope, and
+ * stores groups, metrics and episodes in a directory of the run. It reports that it does not train: its rewards reflect
+ * the current weights.
  *
  * **Example** (A service of an application)
  *
@@ -42,7 +42,7 @@ import type { GroupReport, Summary } from "./RolloutRun.ts"
 import { defaults } from "./RolloutSettings.ts"
 import type { Metrics } from "./TrainingOutput.ts"
 
-/** A training run that cannot be had: the condition, and what to do. */
+/** A training run that is not available, with the condition and the remedy. */
 export class TrainingError extends Schema.TaggedError<TrainingError>("hermes-effect/runner/TrainingError")(
   "TrainingError",
   { message: Schema.String }
@@ -62,7 +62,7 @@ export const TrainingConfig = Schema.Struct({
 /** See {@link TrainingConfig}. */
 export type TrainingConfig = typeof TrainingConfig.Type
 
-/** The configuration of an environment that nobody edited: a small run. */
+/** The default configuration of an environment: a small run. */
 export const makeDefaultConfig = (environment: string): TrainingConfig => ({
   environment,
   total_steps: 8,
@@ -79,7 +79,7 @@ export interface TrainingRun {
   readonly status: "running" | "finished" | "failed" | "stopped"
   readonly steps: number
   readonly total_steps: number
-  /** Those of the newest step. */
+  /** Metrics of the newest step. */
   readonly metrics: Metrics
   readonly directory: string
   readonly problem: string | undefined
@@ -98,7 +98,7 @@ export class TrainingService extends Context.Service<
   TrainingService,
   {
     readonly name: string
-    /** Limits of the service that whoever judges its results has to know; empty where there are none. */
+    /** Limitations of the service that matter when judging its results. May be empty. */
     readonly notice: string
     /** Names of keys that are missing. */
     readonly missingKeys: Effect.Effect<ReadonlyArray<string>>

@@ -16,7 +16,7 @@ export class CommandNotRun extends Schema.TaggedError<CommandNotRun>("hermes-eff
   { message: Schema.String }
 ) {}
 
-/** A command, and where it runs. */
+/** A command and its working directory. */
 export interface Command {
   readonly command: string
   /** Absolute, in the environment. */

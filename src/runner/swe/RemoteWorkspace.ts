@@ -4,7 +4,7 @@
  *
  * **Gotchas**
  *
- * Another machine needs `tar` and `mktemp`. What is brought back are files, links and modes; owners are not.
+ * Another machine needs `tar` and `mktemp`. Files, links and modes are brought back; owners are not.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

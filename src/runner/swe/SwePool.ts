@@ -49,7 +49,7 @@ export interface Files {
   readonly results: string
   readonly predictions: string
   readonly failed: string
-  /** Sessions of the tasks, apart from those of the user. */
+  /** Sessions of the tasks, separate from the user's sessions. */
   readonly sessions: string
 }
 
@@ -182,8 +182,8 @@ export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "l
 }
 
 /**
- * Runs the tasks that have no result yet. The rows are those of all tasks that have a result or an evaluation: one that
- * failed, or was not begun, is not resolved.
+ * Runs the tasks that have no result yet. The rows cover all tasks that have a result or an evaluation. A task that
+ * failed or was not started counts as unresolved.
  */
 export const run = Effect.fn("SwePool.run")(function* ({
   concurrency,
@@ -241,7 +241,7 @@ export interface Totals {
   readonly counted: number
   readonly evaluated: number
   readonly resolved: number
-  /** Of the share of resolved tasks; undefined where no task has an evaluation. */
+  /** Interval of the share of resolved tasks, or undefined if no task has an evaluation. */
   readonly interval: EvalStatistics.Interval | undefined
   readonly failToPass: { readonly passed: number; readonly total: number }
   readonly passToPass: { readonly passed: number; readonly total: number }

@@ -1,13 +1,13 @@
 /**
  * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the
- * patch of what it changed; and the evaluation of that patch.
+ * patch of its changes; and the evaluation of that patch.
  *
  * **Details**
  *
- * The agent begins in a session of its own (source `swe`), without context files and memory. It is done when a command
- * prints {@link sentinel}, when it answers without a call, or at its limits. Nobody can be asked: what needs an
- * approval is decided by `approvals.unattended_mode`. A failure of the model is a failure of the row, which the next
- * run tries again; what was done until then is told to `onFailed`.
+ * The agent starts in a separate session (source `swe`), without context files and memory. It is done when a command
+ * prints {@link sentinel}, when it answers without a call, or at its limits. The run is unattended:
+ * `approvals.unattended_mode` decides on calls that need an approval. A failure of the model fails the row, which the
+ * next run retries; the work done so far is passed to `onFailed`.
  *
  * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
  */
@@ -120,7 +120,7 @@ const runAgent = Effect.fnUntraced(function* (
       source: "swe",
       platform: "swe",
       systemPrompt,
-      // A directory of another machine is none of this one.
+      // A directory of a remote machine does not exist on this one.
       cwd: isRemote ? root : cwd,
       tools: terminalOnly,
       maxIterations: settings.maxIterations,

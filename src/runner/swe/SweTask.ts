@@ -13,7 +13,7 @@
  * `FAIL_TO_PASS` and `PASS_TO_PASS`, which are lists or JSON texts of lists. `setup` runs before the agent and before
  * the evaluation.
  *
- * **Example** (Reading instances whose clones stand in one directory)
+ * **Example** (Reading instances whose clones are in one directory)
  *
  * ```ts
  * import { SweTask } from "hermes-effect"
@@ -74,7 +74,7 @@ export interface SweTask {
   readonly prefix: string
   readonly image: string | undefined
   /**
-   * Dockerfile of the image, with the directory in it that the workspace stands for; it is built where commands run in
+   * Dockerfile of the image, with the image directory that the workspace represents. It is built if commands run in
    * containers.
    */
   readonly build?: (ImageBuild.Build & { readonly workdir: string }) | undefined
@@ -84,7 +84,7 @@ export interface SweTask {
   readonly check: Check | undefined
 }
 
-/** Values for what a task does not say. Paths are absolute. */
+/** Defaults for values that a task omits. Paths are absolute. */
 export interface Defaults {
   readonly cwd: string | undefined
   /** `clone`: the commit that is checked out, where the directory is a repository's; `copy`: the directory as it is. */
@@ -139,7 +139,7 @@ const findRepository = Effect.fnUntraced(function* (name: string, base: string, 
   return undefined
 })
 
-/** The workspace that a row names; a text is the reason why there is none. */
+/** The workspace that a row names, or a string with the reason why it cannot be determined. */
 const findWorkspace = Effect.fnUntraced(function* (
   fields: Json.Fields,
   base: string,
@@ -160,7 +160,7 @@ const findWorkspace = Effect.fnUntraced(function* (
     : { source: { _tag: "Commit", repository: named, commit } as const, prefix: "" }
 })
 
-/** The task of a row; a text is the reason why there is none. */
+/** The task of a row, or a string with the reason why the row is invalid. */
 const fromRow = Effect.fnUntraced(function* (
   { digest, fields, id }: Pick<Row, "digest" | "fields" | "id">,
   base: string,

@@ -12,16 +12,16 @@
  * | tests | `tests/test.sh`, which writes a reward to `/logs/verifier` | `run-tests.sh` with `tests/`, by its exit code |
  * | times | `agent.timeout_sec`, `verifier.timeout_sec` | `max_agent_timeout_sec`, `max_test_timeout_sec` |
  *
- * A path names one folder, or a folder of them. The files stand in the workspace as they stand in the folder. `WORKDIR`
- * of the Dockerfile (`/app` without one), `/tests` and `/logs` are absolute places of the task's container: for the
- * workspace they are replaced in the instruction and in the scripts that test. Solutions and tests are not seen by the
+ * A path names one task folder, or a folder of task folders. The workspace has the same files as the folder. `WORKDIR`
+ * of the Dockerfile (`/app` without one), `/tests` and `/logs` are absolute paths in the task's container: the
+ * instruction and the test scripts get the corresponding workspace paths. Solutions and tests are not seen by the
  * agent.
  *
  * **Gotchas**
  *
- * A Dockerfile is built where commands run in containers (`environment/ImageBuild`); the workspace then begins with
- * what the image has at `WORKDIR`. Elsewhere what it installs has to be there, and a notice says so where it runs
- * anything. Services of a compose file are not started.
+ * A Dockerfile is built where commands run in containers (`environment/ImageBuild`); the workspace then starts with the
+ * image's content of `WORKDIR`. Elsewhere its dependencies must already be installed; a notice says so if the
+ * Dockerfile runs commands. Services of a compose file are not started.
  *
  * **Example** (A script of a container, for a workspace)
  *
@@ -110,7 +110,7 @@ export const replacePlaces = (text: string, places: Readonly<Record<string, stri
   return text.replace(pattern, (name) => places[name] ?? name)
 }
 
-/** Directories of the container of a task, and those that stand for them in a workspace. */
+/** Maps the container directories of a task to workspace directories. */
 const mapPlaces = ({ workdir }: TestFolder, directory: string): Readonly<Record<string, string>> => ({
   [workdir]: directory,
   "/tests": `${directory}/${testsDirectory}/tests`,
@@ -124,7 +124,7 @@ export const renderInstruction = (
 ): string =>
   check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
-/** A folder as a task; a text is the reason why it is none. */
+/** A folder as a task, or a string with the reason why it is not a task. */
 const fromFolder = Effect.fnUntraced(function* (path: string, defaults: Defaults) {
   const paths = yield* Path.Path
   const names = yield* listNames(path)
@@ -207,7 +207,9 @@ export const isThere = Effect.fnUntraced(function* (path: string) {
   return false
 })
 
-/** Reads the task of a folder, or those of the folders in it. Notices are among the problems, of tasks that are run. */
+/**
+ * Reads the task of a folder, or the tasks of its subfolders. The problems include notices about tasks that still run.
+ */
 export const read = Effect.fn("TaskFolder.read")(function* (
   given: string,
   defaults: Defaults
@@ -255,10 +257,7 @@ const copyWithPlaces = (
     yield* fs.writeFile(to, content, { mode: mode & 0o777 })
   })
 
-/**
- * Brings the tests of a folder into a workspace, in the place of whatever stands there; commands find the workspace at
- * `at`.
- */
+/** Copies the tests of a folder into a workspace, replacing existing files. Commands see the workspace at `at`. */
 export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, directory: string, at: string = directory) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -272,7 +271,7 @@ export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, direc
   }
 })
 
-/** Reward that the tests of a workspace wrote; undefined where they wrote none. */
+/** Reward written by the tests of a workspace, or undefined if it is missing. */
 export const readReward = Effect.fnUntraced(function* (directory: string) {
   const paths = yield* Path.Path
   const logs = paths.join(directory, testsDirectory, "logs/verifier")

@@ -81,7 +81,7 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   "○": "skipped"
 }
 
-/** A line of a result: its outcome, its name, and what stands for the depth of the test in a suite. */
+/** A line of a result: its outcome, its name, and a marker of the test's depth in a suite. */
 interface Line {
   readonly outcome: string
   readonly name: string

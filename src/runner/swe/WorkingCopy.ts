@@ -1,13 +1,13 @@
 /**
- * The isolated workspace of a task: a copy of a repository at a commit, or of a directory, which is gone with its
- * scope, and the patch of what was changed in it.
+ * The isolated workspace of a task: a copy of a repository at a commit, or of a directory, removed when its scope
+ * closes, and the patch of the changes made in it.
  *
  * **Details**
  *
- * A copy has two repositories. `git` inside of the workspace belongs to whoever works there: it has the history up
- * to the base commit and no other branch, tag or later commit of the source, so that a solution cannot be read from it.
- * The patch is made by a repository outside of the workspace, which takes what stands in the files: commits, resets or
- * a removed `.git` change nothing about it, and no configuration from inside has an effect.
+ * A copy has two repositories. The repository inside the workspace is for the agent: it has the history up to the base
+ * commit and no other branch, tag or later commit of the source, so that a solution cannot be read from it. A
+ * repository outside the workspace makes the patch from the file contents: commits, resets or a removed `.git` do not
+ * affect it, and configuration inside the workspace has no effect.
  *
  * The patch has new files, removed files, modes and binary contents (`git apply` takes it), and leaves out what
  * `.gitignore` names. Text that is not UTF-8 is written as binary.
@@ -75,9 +75,9 @@ export type Source =
 export interface WorkingCopy {
   /** Absolute directory to work in. */
   readonly directory: string
-  /** Changes since the workspace was made; empty where there are none. */
+  /** Changes since the workspace was made. Empty without changes. */
   readonly patch: Effect.Effect<string, WorkspaceError, Needs>
-  /** Applies a patch to the files; nothing is changed where it does not fit. */
+  /** Applies a patch to the files. A patch that does not fit changes nothing. */
   readonly apply: (patch: string) => Effect.Effect<void, PatchRejected | WorkspaceError, Needs>
   /** Gives files the contents that they had at first; those that were not there are removed. */
   readonly restore: (paths: ReadonlyArray<string>) => Effect.Effect<void, WorkspaceError, Needs>
@@ -93,7 +93,10 @@ const toWorkspaceError = ({ message }: GitCommand.GitFailed | PlatformError): Wo
 const runGit = (args: ReadonlyArray<string>, cwd: string) =>
   Effect.mapError(GitCommand.readText(args, { cwd }), toWorkspaceError)
 
-/** The repository that a directory lies in, and the directory below its root; undefined where there is none. */
+/**
+ * The repository that contains a directory, and the directory's path relative to its root, or undefined outside of a
+ * repository.
+ */
 export const findRepository = Effect.fnUntraced(function* (directory: string) {
   const found = yield* Effect.option(
     GitCommand.readText(["rev-parse", "--show-toplevel", "--show-prefix"], { cwd: directory })

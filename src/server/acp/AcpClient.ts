@@ -1,16 +1,15 @@
 /**
- * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with what is
- * not saved.
+ * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with unsaved
+ * changes.
  *
  * **Details**
  *
  * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its
  * request back. A file is waited for ten seconds.
  *
- * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment
- * of the agent, its sandbox, its fences and its proxy of credentials, and a process of the editor has none of them.
- * Commands run here, and the client is shown what they write, in terminals where it shows those of the agent
- * (`AcpTerminals`).
+ * Terminals of the client are never used, even if it offers them: the agent's environment, sandbox, fences and
+ * credential proxy restrict commands, and a process of the editor would bypass them. Commands run here, and the client
+ * receives their output, in terminals if it shows terminals of the agent (`AcpTerminals`).
  *
  * Source: Agent Client Protocol, methods of the client.
  */
@@ -38,7 +37,7 @@ export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-eff
   }
 }
 
-/** Files of the client, with what its editors have not saved. A member is absent where the client does not offer it. */
+/** Files of the client, with unsaved changes. A member is absent if the client does not offer it. */
 export interface ClientFiles {
   readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
   readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
@@ -50,7 +49,7 @@ export interface SessionClient {
   readonly update: (update: SessionUpdate) => Effect.Effect<void>
   /** Asks for a permission; interrupting it takes the request back. Undefined where the client did not choose. */
   readonly permission: (request: Omit<RequestPermissionRequest, "sessionId">) => Effect.Effect<string | undefined>
-  /** Asks for text or choices; undefined where there is no answer. */
+  /** Asks for text or choices. Returns undefined without an answer. */
   readonly elicit: (
     message: string,
     schema: Readonly<Record<string, unknown>>
@@ -68,7 +67,7 @@ export interface Options {
 const sendRequest = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
   Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
 
-/** Asks the client; nothing where it does not answer. */
+/** Asks the client. Returns nothing if it does not answer. */
 const requestAnswer = <A>(
   method: string,
   send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>
@@ -116,7 +115,7 @@ const silenceMillis = 60_000
 export const makeFiles = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
   let silentUntil = 0
 
-  /** Asks the client for a file, and takes the request back where nobody waits for it any more. */
+  /** Asks the client for a file, and cancels the request on interruption. */
   const requestFile = <A>(
     method: string,
     send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>

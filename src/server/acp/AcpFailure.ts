@@ -6,7 +6,7 @@
 import * as Schema from "effect/Schema"
 import * as Redaction from "../../domain/Redaction.ts"
 
-/** A request that cannot be answered. `message` says why, and what to do. */
+/** A request that cannot be answered. `message` states the cause and the remedy. */
 export class AcpFailure extends Schema.TaggedError<AcpFailure>("hermes-effect/server/AcpFailure")("AcpFailure", {
   reason: Schema.Literals(["invalid_params", "invalid_request", "session_not_found", "auth_required", "internal"]),
   message: Schema.String

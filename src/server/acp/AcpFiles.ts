@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * Only files of this machine inside of the session's directory are the editor's, and only after the fences of the file
- * tools let them through. Where the editor refuses one, or has what the file has, the file itself is read; where it
- * refuses to write, the file is written. One that does not answer is waited for ten seconds, once a minute. A text that
- * is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
+ * The editor serves only files of this machine inside the session's directory, and only after the fences of the file
+ * tools allow access. If the editor refuses a file, or has the same content, the file itself is read; if it refuses to
+ * write, the file is written directly. An unresponsive editor is waited for ten seconds, once a minute. A text that is
+ * not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
  *
  * Source: Agent Client Protocol, `fs/read_text_file` and `fs/write_text_file`.
  */
@@ -43,7 +43,7 @@ const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** An open file whose bytes are others: those of the editor. */
+/** An open file with the editor's bytes. */
 const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => {
   let at = 0
   const takeBytes = (size: number): Uint8Array => {
@@ -76,7 +76,7 @@ const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => 
 /** Bytes of a file of the editor at most. */
 const mostBytes = 10 * 1024 * 1024
 
-/** Puts the files of an editor, inside of a directory, in front of those of an environment. */
+/** Wraps an environment so that an editor's files override files inside a directory. */
 export const wrapEnvironment = (
   environment: Environment,
   { read, write }: ClientFiles,
@@ -87,7 +87,7 @@ export const wrapEnvironment = (
   const { files } = environment
   const isInside = (path: string): boolean => path.startsWith(directory === "/" ? directory : `${directory}/`)
 
-  /** Bytes that the editor has in the place of those of the file; undefined where the file's own count. */
+  /** The editor's bytes for a file, or undefined if the file itself is used. */
   const readUnsaved = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Uint8Array | undefined> {
     if (read === undefined || !isInside(path) || !(yield* IsEditing)) return undefined
     const info = yield* Effect.orElseSucceed(files.stat(path), () => undefined)

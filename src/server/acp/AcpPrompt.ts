@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * An embedded file stands behind the text as `<file path="…">`, with its secrets masked as in a result of the file
- * tools. A link stands where it was, by its path or address, so that the agent can read it. What the agent does not
- * take (audio, bytes that are no image) is refused, and nothing is sent.
+ * An embedded file follows the text as `<file path="…">`, with its secrets masked as in a result of the file tools. A
+ * link is replaced in place by its path or address, so that the agent can read it. A prompt with unsupported content
+ * (audio, bytes that are not an image) is refused, and nothing is sent.
  *
  * Source: Agent Client Protocol, `session/prompt`.
  */

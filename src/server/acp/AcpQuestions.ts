@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A client without forms shows the choices of a clarification as those of a permission. A question that the client
- * cannot show, or does not answer, is answered with nothing, so that no turn hangs; for an approval that is a denial. A
- * question that is closed elsewhere takes its request back. Hidden characters are marked in all that is asked; an
- * answer is the choice itself.
+ * A client without forms shows the choices of a clarification as a permission request. A question that the client
+ * cannot show, or does not answer, gets an empty answer, so that no turn hangs; for an approval that is a denial.
+ * Closing a question elsewhere cancels its request. Hidden characters are marked in all questions; an answer is the
+ * choice itself.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */

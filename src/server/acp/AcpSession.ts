@@ -61,7 +61,7 @@ export interface OpenedSession {
   readonly cwd: string
   readonly models: Effect.Effect<ReadonlyArray<AcpSettings.AcpModel>>
   readonly commands: ReadonlyArray<AcpCommand>
-  /** Tokens that the model holds; undefined where nobody knows. */
+  /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: Effect.Effect<number | undefined>
   /**
    * Files that the runs of the conversation changed: a session that is loaded shows them beside its calls. None when
@@ -104,7 +104,7 @@ interface OpenPrompt {
   isCancelled: boolean
   /** Its message; with a plan that is carried out, the one that followed it. Undefined before it is sent. */
   message: Message["id"] | undefined
-  /** A plan that its turn ended with, until it is decided on: the prompt goes on with what is decided. */
+  /** A plan that ended its turn, until the user decides. The prompt continues with that decision. */
   plan: { readonly id: OpenQuestion["id"]; readonly exit: TurnExit } | undefined
 }
 
@@ -244,7 +244,7 @@ export const make = Effect.fnUntraced(function* (
   /** Stops the turn; nothing that waits begins behind it. */
   const stopAll = Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
 
-  /** Ends a prompt that nobody waits for any more, and no other's turn. */
+  /** Ends an abandoned prompt, but no turn of another prompt. */
   const withdrawPrompt = Effect.fnUntraced(function* ({ done, message, plan }: OpenPrompt) {
     if (message === undefined) return
     if ((yield* live.unqueue(message)) !== undefined) {
@@ -276,7 +276,7 @@ export const make = Effect.fnUntraced(function* (
     })
   )
 
-  /** Sends a message and waits for its turn. Whoever takes the request back is answered when that has ended, too. */
+  /** Sends a message and waits for its turn to end, also if the request is cancelled. */
   const runPromptTurn = (
     open: OpenPrompt,
     prompt: RunInput["prompt"],

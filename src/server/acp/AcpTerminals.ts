@@ -11,8 +11,8 @@
  * | the last `tool_call_update` | `terminal_exit: { terminal_id, exit_code, signal }` |
  *
  * It is an extension of the protocol, which a client announces by `_meta.terminal_output: true` in its capabilities. A
- * running command tells the end of its output again and again: what follows what was sent is appended, behind a mark
- * where something is missing.
+ * running command repeatedly reports the end of its output: the new part is appended, after a mark if output is
+ * missing.
  *
  * Source: Agent Client Protocol, extensibility; Zed, display-only terminals.
  */
@@ -24,18 +24,18 @@ export const isShown = ({ _meta }: ClientCapabilities): boolean => _meta?.["term
 /** Characters that are sent while a command runs; then its end is waited for. */
 const mostLive = 256_000
 
-/** Characters at the end of what was sent by which the next piece is placed. */
+/** Characters kept from the end of the sent output to locate the next piece. */
 const remembered = 4_000
 
 /** Characters that two texts have to share at least, to be taken for one that goes on. */
 const leastShared = 16
 
-/** Characters at the end of what was sent that are looked for in a whole output. */
+/** Characters from the end of the sent output that are searched for in the whole output. */
 const anchorChars = 256
 
 const missing = "\n[...]\n"
 
-/** Returns what a text that begins somewhere in `shown` adds to it; undefined where it does not go on from there. */
+/** Returns the part that a text overlapping the end of `shown` adds to it, or undefined if they do not overlap. */
 const findAddition = (shown: string, next: string): string | undefined => {
   if (shown === "") return next
   const least = Math.min(leastShared, shown.length, next.length)
@@ -64,7 +64,7 @@ export interface CommandEnd {
 export interface AcpTerminal {
   /** Takes the end of an output that goes on. */
   readonly goesOn: (end: string) => Readonly<Record<string, unknown>> | undefined
-  /** Takes the whole output of a command that ended, and its exit code; undefined where nobody knows them. */
+  /** Takes the whole output of a command that ended, and its exit code, or undefined if they are unknown. */
   readonly ended: (end: CommandEnd | undefined) => Readonly<Record<string, unknown>>
 }
 

@@ -15,8 +15,8 @@
  * | usage | `usage_update` |
  * | a warning, another route, a wait | `agent_thought_chunk` |
  *
- * Text that was shown cannot be taken back in this protocol: where it is replaced, the new text follows it. A
- * difference has the changed lines with their surroundings, not the whole file.
+ * This protocol cannot retract shown text: a replacement follows the text that it replaces. A difference has the
+ * changed lines with their surroundings, not the whole file.
  *
  * Source: Agent Client Protocol, `session/update`.
  */
@@ -102,7 +102,7 @@ const telling = [
   "prompt"
 ]
 
-/** Returns a call in one line: its tool, and what it is about. */
+/** Returns a call in one line: its tool and its main argument. */
 export const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
@@ -151,7 +151,7 @@ export const parseDifferences = ({
 
 const planStatus = { pending: "pending", in_progress: "in_progress", completed: "completed" } as const
 
-/** Returns the entries of a list of `todo`; undefined for another output. What was cancelled is no part of a plan. */
+/** Returns the entries of a `todo` list, or undefined for another output. A plan excludes cancelled entries. */
 const parsePlan = (output: string): Array<PlanEntry> | undefined => {
   const { todos } = Json.readFields(Json.parseOrKeep(output))
   if (!Array.isArray(todos)) return undefined
@@ -205,7 +205,7 @@ const extractReadableOutput = (name: string, result: string): string => {
 export interface UpdateContext {
   /** Makes a path absolute. */
   readonly resolve: (path: string) => string
-  /** Tokens that the model holds; undefined where nobody knows. */
+  /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: () => number | undefined
   /** The client shows terminals of the agent. */
   readonly hasTerminals: boolean
@@ -441,8 +441,8 @@ export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTermi
 }
 
 /**
- * Returns what a call changed whose result is at a place; where several runs have a call of this id, those of the run
- * of that place.
+ * Returns the changes of a call whose result is at a position. If several runs have a call with this id, uses the run
+ * at that position.
  */
 const findChanges = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
   const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))

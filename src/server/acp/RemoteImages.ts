@@ -1,14 +1,13 @@
 /**
- * Text of a model without images that an editor would load from elsewhere: whatever stands in the address of an image
- * leaves the machine as soon as it is shown, and no question about a host comes before that.
+ * Removes images that an editor would load from elsewhere from a model's text: the contents of an image address leave
+ * the machine as soon as the image is shown, without a question about the host.
  *
  * **Details**
  *
  * An image in Markdown whose address is not a path or a data URL becomes a link to it, which leads away only when the
- * user follows it:
- * `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same holds for images by
- * reference (`![plan][1]`, with `[1]: https://…` before or behind). Text may come in pieces: what may be an image is
- * held until that is known, at most {@link maxHeld} characters.
+ * user follows it: `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same
+ * applies to images by reference (`![plan][1]`, with `[1]: https://…` before or after). Text may arrive in pieces: a
+ * possible image is held until it is known, up to {@link maxHeld} characters.
  *
  * Pure but for the state of a stream, linear, never throws.
  *
@@ -57,7 +56,7 @@ type ImageLink =
 
 const pending: ImageLink = { _tag: "Pending" }
 
-/** Reads what stands at `![`; the address of an image ends with white space or its bracket. */
+/** Reads the image at `![`. Its address ends with white space or its bracket. */
 const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
   const alt = readBracket(text, at + 1)
   if (alt === undefined) return isWhole ? { _tag: "Inline", isRemote: true } : pending
@@ -80,7 +79,7 @@ const beforeDefinition = /^[ \t>*+.)\d-]{0,40}(?:\[|$)/
 /** Characters of a label at most. */
 const maxLabel = 1_000
 
-/** An address that a label stands for. */
+/** The address that a label refers to. */
 interface Definition {
   readonly label: string
   readonly isRemote: boolean
@@ -184,7 +183,7 @@ export const replaceRemoteImages = (text: string): string => {
 /** Events of one turn after another, their texts without remote images. */
 interface EventFilter {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** The turn is over: what was held back. */
+  /** Ends the turn and returns the text held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 
@@ -196,7 +195,7 @@ export const makeEventFilter = (): EventFilter => {
     piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
   const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> =>
     piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
-  /** Lets go what was held; what follows is another text. */
+  /** Releases held text; the next piece starts another text. */
   const end = (): ReadonlyArray<RunEvent> => {
     const rest = [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.end())]
     text = make()

@@ -4,13 +4,12 @@
  *
  * **Details**
  *
- * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; the caller's own tools
- * are handed back as calls, those of the agent run here. Sampling parameters
- * are accepted and have no effect: the agent has its own. Fields that ask for something else are refused: see
- * `OpenAiFields`. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request goes
- * on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
- * `/openapi.json` describes all of it but `/mcp`, which has a protocol of its own: it offers the agent as a tool over
- * MCP.
+ * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; calls of the caller's
+ * own tools are returned to it, the agent's tools run here. Sampling parameters are accepted and have no effect: the
+ * agent has its own. Unsupported fields are refused: see `OpenAiFields`. `/v1/sessions` adds live events, approvals and
+ * steering. A request continues a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the
+ * messages that it sends. `/openapi.json` describes all endpoints but `/mcp`, which uses a separate protocol: it offers
+ * the agent as a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */

@@ -36,7 +36,7 @@ export interface Request {
   readonly session: string | undefined
   /** Position of a turn of the session behind which it goes on; absent, at its end. */
   readonly position?: number | undefined
-  /** Instructions of the caller, behind those of the agent; for this turn alone. */
+  /** Instructions of the caller, after the agent's instructions, for this turn only. */
   readonly system: string | undefined
   /** Conversation before the prompt, for clients that keep it themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
@@ -137,10 +137,7 @@ export const begin = Effect.fnUntraced(function* (
     session.usedAt = now
     return session.freed
   })
-  /**
-   * Stops what nobody reads any more: the client went away in the middle. A session that was closed has nothing to
-   * stop.
-   */
+  /** Stops an answer whose client has disconnected. A closed session has nothing to stop. */
   const leave = Effect.suspend(() => {
     if (isEnded) return Effect.void
     const stopped = Effect.gen(function* () {
@@ -190,7 +187,7 @@ export const begin = Effect.fnUntraced(function* (
     ]
   })
 
-  /** A turn that fails: what is left of its text comes before that. */
+  /** Fails the answer, after the rest of its text. */
   const failAnswer = (error: ApiError.ApiError) =>
     Effect.sync(() => {
       failure = error

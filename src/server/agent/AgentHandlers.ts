@@ -51,7 +51,7 @@ import type { ServedSession } from "./ServedSessions.ts"
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
-/** The client of a request: what its answers are counted by, and what answers it over MCP. */
+/** The client of a request: the counts of its requests, and its MCP handler. */
 class RequestClient extends Context.Service<
   RequestClient,
   { readonly requests: Map<string, number>; readonly mcp: (request: Request) => Effect.Effect<Response> }
@@ -425,7 +425,7 @@ export const serve = (
     const makeEndpoints = ({ mcpTools, sessions }: ServedClient) =>
       Effect.map(makeMcpHandler(mcpTools), (mcp): Endpoints => {
         const requests = new Map<string, number>()
-        // Without the scope of the server: what a request opens ends with the request.
+        // Excludes the server's scope: resources that a request opens close with the request.
         const services = Context.make(SessionStore, store).pipe(
           Context.add(AgentSessions, sessions),
           Context.add(RequestClient, { requests, mcp })
@@ -441,14 +441,14 @@ export const serve = (
     const useAllSessions = (use: (sessions: AgentSessions["Service"]) => Effect.Effect<void>) =>
       Effect.forEach([own, ...named], ({ sessions }) => use(sessions), { concurrency: "unbounded", discard: true })
     const ending = yield* Deferred.make<void>()
-    // Whoever is not answered in time learns why, before the connections are cut.
+    // Clients that were not answered in time get the reason before connections are closed.
     const giveUp = Effect.andThen(
       Effect.sleep(options.maxGrace ?? grace),
       useAllSessions(({ closeAll }) => closeAll)
     )
     yield* Effect.forkScoped(Effect.andThen(Deferred.await(ending), giveUp))
     const running = yield* serveRoutes(options, yield* makeEndpoints(own), ofKeys)
-    // Before requests under way are waited for: whoever only listens would be waited for in vain.
+    // Runs before waiting for open requests, since clients that only listen would never finish.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(
         useAllSessions(({ drain }) => drain),

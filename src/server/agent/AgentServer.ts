@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded. Every client shows a key; a server that was given none
- * makes one and returns it. Further keys have names: the sessions of each are its own, and so are its bounds; their
- * mode is no looser than the server's, or than `maxMode` of the key. They approve one call at a time, and no command
- * outside of the sandbox. When the scope closes, requests under way have ten seconds, and runs are interrupted with
- * what they have stored.
+ * Bodies, connections, requests and sessions are bounded. Every client presents a key; a server without a configured
+ * key makes one and returns it. Additional keys have names: each has separate sessions and bounds. Their mode is no
+ * looser than the server's mode, or `maxMode` of the key. They approve one call at a time, and no command outside the
+ * sandbox. When the scope closes, open requests have ten seconds to finish; then runs are interrupted and keep their
+ * stored state.
  *
  * **Gotchas**
  *
@@ -65,7 +65,7 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
     | undefined
 }
 
-/** Limits the runs of a tool to the approvals of a client, and to its mode where it has one. */
+/** Limits the runs of a tool to the approvals of a client, and to its mode, if any. */
 const limitTool =
   (mode: PermissionMode.PermissionMode | undefined) =>
   (tool: OfferedTool): OfferedTool => ({

@@ -3,13 +3,14 @@
  *
  * **Details**
  *
- * A conversation is named by its session, or recognised: a client that keeps the messages itself and sends them all
- * goes on in the session whose messages they are, as long as that ends with them. Other messages (nobody knows them,
- * several sessions have the same, the session went on since) begin a new session with them.
+ * A conversation is named by its session, or recognised: a client that stores the messages itself and sends them all
+ * continues the session with the same messages, as long as the session ends with them. Other messages (unknown, shared
+ * by several sessions, or from a session that has continued since) start a new session.
  *
- * A request that goes on behind a response goes on in its session where nothing follows that response and nobody else
- * is answered there, and in a fork of it otherwise: several requests behind one response are all answered, none with
- * what another brought. Of two that name a session, one is refused: they would be one conversation.
+ * A request that follows a response continues its session if nothing follows that response and the session is not
+ * answering another request. Otherwise it continues in a fork: several requests after one response are all answered,
+ * independently of each other. Of two concurrent requests that name a session, one is refused: they would share one
+ * conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -52,7 +53,7 @@ export interface Service {
   /** Opens a session, or finds it open; a new one without an id. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
-  /** Name of the key whose sessions these are; undefined for that of the server. */
+  /** Name of the key that owns the sessions, or undefined for the server's key. */
   readonly client: string | undefined
   readonly models: Options["models"]
   readonly counts: ServedSessions.ServedSessions["counts"]
@@ -68,7 +69,7 @@ type ExchangeSession = ServedSessions.ExchangeSession
 
 const { toStoreError } = ServedSessions
 
-/** True where a session that is busy by now is none for the request: it gets one of its own. */
+/** True if the request gets a new session when its session is busy. */
 const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
   results.size === 0 && (session === undefined || position !== undefined)
 
@@ -96,7 +97,7 @@ export const make = Effect.fnUntraced(function* (
   const served = yield* ServedSessions.make(options)
   const known = KnownConversations.make()
 
-  /** Begins a session with messages that somebody else kept. */
+  /** Starts a session with messages stored by the client. */
   const beginWithHistory = Effect.fnUntraced(function* (
     history: ReadonlyArray<Prompt.Message>
   ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {

@@ -33,7 +33,7 @@ export type Piece =
 /** An answer as far as it has come. */
 export interface AnswerPieces {
   readonly of: (event: HostEvent) => ReadonlyArray<Piece>
-  /** The answer is over, or waits for its caller: what was held back. */
+  /** Returns the text held back when the answer ends or waits for its caller. */
   readonly end: () => ReadonlyArray<Piece>
   readonly said: () => string
   readonly usage: () => Usage.Usage
@@ -43,7 +43,7 @@ export interface AnswerPieces {
   readonly waitsFor: (calls: ReadonlyArray<ClientCall>) => boolean
 }
 
-/** Reads the answer to `message`, or of the turn under way where it is undefined; `turn` is the one under way now. */
+/** Reads the answer to `message`, or the answer of the current turn if undefined. `turn` is the current turn. */
 export const make = (
   message: Message["id"] | undefined,
   {

@@ -56,7 +56,7 @@ export interface ClientCalls {
   readonly waiting: () => ReadonlyArray<ClientCall>
   /** Done as soon as another call waits. */
   readonly arrived: Effect.Effect<void>
-  /** Gives a call its result; false where it does not wait. */
+  /** Supplies the result of a call. Returns false if the call is not waiting. */
   readonly answer: (id: string, output: string) => Effect.Effect<boolean>
   /** Ends all that waits: the caller went on without. */
   readonly abandon: Effect.Effect<void>
@@ -66,7 +66,7 @@ export interface ClientCalls {
 
 const prefix = "client:"
 
-/** Offers a session the tools that it chose, and those of its own caller; no other caller's. */
+/** Offers a session its chosen tools and the tools of its own caller, but no other caller's. */
 export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
   toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),

@@ -1,12 +1,13 @@
 /**
- * Events of a live session for readers over HTTP: numbered, kept for a while, so that a reader that lost its connection
- * goes on where it was.
+ * Events of a live session for readers over HTTP: numbered and kept for a while, so that a reader can resume after
+ * losing its connection.
  *
  * **Details**
  *
- * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this
- * module. A reader names the last number that it has, or 0 for all that is kept; where what follows is not kept any
- * more, or the number is of no event of this feed, it gets `gap` first, and reads the session's messages instead.
+ * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
+ * fields of other events. A reader names the last number that it has, or 0 for all kept events. If the following events
+ * are no longer kept, or the number is unknown to this feed, it gets `gap` first, and reads the session's messages
+ * instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -176,7 +177,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     return kept.slice(from, end)
   }
 
-  /** A turn that ends lets go of what was held back of its text. */
+  /** The end of a turn releases its held text. */
   const redactEvent = (event: HostEvent): ReadonlyArray<HostEvent> => {
     if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
     const rest = event._tag === "TurnEnded" ? hidden.end() : []

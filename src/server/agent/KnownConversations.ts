@@ -22,14 +22,17 @@ export interface LeftSession {
   readonly messages: number
 }
 
-/** Sessions by what was said in them. */
+/** Sessions by their messages. */
 export interface KnownConversations {
   /**
    * Remembers the session that a conversation was left in. Where another session is known for the same messages,
    * neither is given away any more.
    */
   readonly remember: (messages: ReadonlyArray<Prompt.Message>, left: LeftSession) => void
-  /** Gives away the session that ends with these messages; whoever sends the same again gets another. */
+  /**
+   * Removes and returns the session that ends with these messages. Sending the same messages again gets another
+   * session.
+   */
   readonly take: (messages: ReadonlyArray<Prompt.Message>) => LeftSession | undefined
 }
 

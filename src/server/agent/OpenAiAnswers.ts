@@ -230,7 +230,7 @@ export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces 
   const renderEvents = (piece: Piece): string => {
     switch (piece._tag) {
       case "Reasoning": {
-        // One item of reasoning stands before the text; what is thought behind it has no place of its own.
+        // One reasoning item precedes the text; later reasoning is dropped.
         if (textIndex !== undefined) return ""
         const begin =
           reasoning === ""

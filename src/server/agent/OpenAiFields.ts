@@ -1,6 +1,6 @@
 /**
- * Fields of requests in the form of OpenAI's APIs that ask for something that the server does not do: they are
- * refused with their name, so that no client takes an answer for what it is not.
+ * Request fields of OpenAI's APIs that the server does not support: they are refused by name, so that no client
+ * misreads an answer.
  *
  * **Details**
  *

@@ -1,5 +1,5 @@
 /**
- * Messages and tools of OpenAI's two APIs as those of the agent.
+ * Converts messages and tools of OpenAI's two APIs to the agent's.
  *
  * **Details**
  *

@@ -1,15 +1,14 @@
 /**
- * Live sessions of a server: opened when somebody asks for them, closed when nobody uses them. What they are is in the
- * store, so that the next request opens them again.
+ * Live sessions of a server: opened on request and closed when unused. Their state is in the store, so that the next
+ * request reopens them.
  *
  * **Details**
  *
- * A session is in use while it answers a request, has a turn or a message that waits, or somebody reads its events. Of
- * those that are not, the {@link mostUnused} that were used last stay open, unless a question waits or something works
- * in the background, and none longer than `idle`. The mode and the model that a client chose come back with the
- * session.
+ * A session is in use while it answers a request, has a turn or a waiting message, or has readers of its events. The
+ * {@link mostUnused} most recently used of the other sessions stay open, unless a question waits or background work
+ * runs, and at most for `idle`. The mode and the model that a client chose are restored with the session.
  *
- * Questions are for readers of the session's events. Where there are none, they are denied.
+ * Questions go to readers of the session's events, and are denied without any.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -43,7 +42,7 @@ import * as EventFeed from "./EventFeed.ts"
 
 /** Values that all sessions share. */
 export interface Options {
-  /** Name of the key whose sessions these are; absent, that of the server. */
+  /** Name of the key that owns the sessions. Defaults to the server's key. */
   readonly client?: string | undefined
   /** Tools of the agent. */
   readonly tools: Selection
@@ -57,7 +56,7 @@ export interface Options {
   readonly maxSessions?: number | undefined
   /** Sessions that stay open unused; 64 when absent. */
   readonly maxUnused?: number | undefined
-  /** Time after which a session that nobody uses is closed; 10 minutes when absent. It stays stored. */
+  /** Time after which an unused session is closed; 10 minutes when absent. It stays stored. */
   readonly idle?: Duration.Duration | undefined
 }
 
@@ -69,7 +68,7 @@ export interface ServedSession {
   readonly calls: ClientTools.ClientCalls
 }
 
-/** A session with what its exchanges share. */
+/** A session with the state shared by its exchanges. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
   readonly input: {
@@ -99,7 +98,7 @@ export interface ServedSessions {
   readonly source: string
   /** Opens a stored session, in the newest part of its conversation, or finds it open. */
   readonly find: (id: string) => Effect.Effect<ExchangeSession, ApiError.ApiError>
-  /** Opens the session of an id that nobody else knows. */
+  /** Opens a session with a fresh id. */
   readonly begin: (id: Ids.SessionId) => Effect.Effect<ExchangeSession, ApiError.ApiError>
   /** The newest stored session of the conversation of an id. */
   readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
@@ -109,14 +108,14 @@ export interface ServedSessions {
   readonly counts: () => Counts
   /** Ends the events of each session as soon as it has nothing to do: the server ends. */
   readonly drain: Effect.Effect<void>
-  /** Closes all that are open: their turns are stopped, and whoever waits for one is told. */
+  /** Closes all open sessions: their turns are stopped, and waiting requests are notified. */
   readonly closeAll: Effect.Effect<void>
 }
 
 /** Services that sessions work with. */
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
-/** Answers to the questions of a session whose events nobody reads. */
+/** Answers to the questions of a session without readers of its events. */
 const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
   Approval: {
     _tag: "Approval",
@@ -129,7 +128,7 @@ const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _t
 /** Sessions that stay open unused, where the options name no number. */
 export const mostUnused = 64
 
-/** Closed sessions whose settings are known, where they are not those of the server. */
+/** Maximum number of closed sessions whose non-default settings are remembered. */
 const mostSettings = 10_000
 
 /** An error of the store, for the client. */
@@ -156,7 +155,7 @@ export const make = Effect.fnUntraced(function* (
   const secrets = yield* Secrets
   const sessions = yield* OpenSessions.make<ExchangeSession>()
   const chosen = new Map<string, LiveSettings>()
-  /** One session is opened at a time: its bound holds, and nobody opens the same one twice. */
+  /** Opens one session at a time, so that the bound holds and no session is opened twice. */
   const opening = yield* Semaphore.make(1)
   const freed = yield* Queue.sliding<void>(1)
   let isEnding = false
@@ -202,7 +201,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.forever(Effect.andThen(Effect.timeoutOption(Queue.take(freed), Duration.seconds(30)), release))
   )
 
-  /** Closes the session that was used longest ago, where there are too many. */
+  /** Closes the least recently used session if there are too many. */
   const makeRoom = Effect.gen(function* () {
     if (sessions.all().length < maxSessions) return
     const [oldest] = yield* unused
