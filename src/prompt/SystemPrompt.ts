@@ -114,7 +114,7 @@ const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: st
 ]
 
 /**
- * Which models are instructed to use tools: chosen by the model's name, all, none, or models whose names contain these
+ * Models that are instructed to use tools: chosen by the model's name, all, none, or models whose names contain these
  * parts.
  */
 export type Enforcement = "auto" | boolean | ReadonlyArray<string>

@@ -88,7 +88,7 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly compact?: ModelCall["compact"]
   /** For requests that share a prefix with the requests of the conversation. */
   readonly conversationId?: ModelCall["conversationId"]
-  /** Whether the model must accept images; by default only for the task `vision`. */
+  /** True if the model must accept images; by default only for the task `vision`. */
   readonly images?: boolean | undefined
   /** The run that needs it. */
   readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">

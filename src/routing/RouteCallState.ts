@@ -40,7 +40,7 @@ export interface ManagedRoute {
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
   /**
-   * Whether a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
+   * True if a broken connection is worth a new client. Aggregators use load balancers, and a provider opened by the
    * application cannot be reopened.
    */
   readonly isDirect: boolean
