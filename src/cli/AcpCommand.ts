@@ -29,4 +29,5 @@ const serveEditor = Effect.fn("hermes acp")(
   CommandSettings.provide
 )
 
+/** `hermes acp`: serves the agent to an editor over standard streams. */
 export const command = Command.make("acp", {}, serveEditor)

@@ -168,6 +168,7 @@ const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 
+/** Runs `hermes chat`: a conversation in a terminal, or one query where there is one. */
 export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   const flags = applyOneshot(given)
   if (flags instanceof Failure) return yield* flags
@@ -221,6 +222,7 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   return yield* InteractiveChat.run({ ...flags, agentFile })
 })
 
+/** `hermes chat`: a conversation, or one query. */
 export const command = Command.make("chat", Flags.chat, (flags) =>
   Effect.flatMap(hermes, (shared) => runChat({ ...shared, ...flags }))
 ).pipe(

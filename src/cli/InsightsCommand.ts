@@ -312,6 +312,7 @@ export const mostDays = 3650
 /** True for a number of days that can be shown. */
 export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
 
+/** `hermes insights`: a report of the stored sessions. */
 export const command = Command.make(
   "insights",
   {

@@ -272,6 +272,7 @@ const firstRun = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
   yield* firstRun(Flags.toConfigOptions(flags))
 }, Effect.provide(CommandSettings.surroundings))
 
+/** Runs a conversation in the terminal until the user leaves it. The exit code says how it ended. */
 export const run = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
   const program = yield* Program
   yield* firstRun(flags)

@@ -133,6 +133,7 @@ const offerChosenTools = Effect.fnUntraced(function* (
   })
 })
 
+/** Serves the agent, and the read-only tools that are named, to an MCP client over standard streams. */
 export const serve = Effect.fn("hermes mcp serve")(
   function* (own: { readonly tools: string | undefined }) {
     const { protect, streams } = yield* Output

@@ -99,6 +99,7 @@ const train = Command.make(
     )
 ).pipe(Command.withDescription("Have an agent prepare, start and judge training runs"))
 
+/** `hermes rl`: rollouts, their environments, exports and training runs. */
 export const command = Command.make("rl").pipe(
   Command.withSubcommands([rollout, environments, check, list, exportEpisodes, train])
 )

@@ -89,6 +89,7 @@ export const mentionStandIn = Effect.fnUntraced(function* (
   if (provider === Offline.route.provider && !isMeant) yield* printNote(`Note: ${Offline.notice}`)
 })
 
+/** Makes the options of a run of flags and settings. Fails with a usage error for a flag that cannot be used. */
 export const prepare = Effect.fnUntraced(function* (
   flags: ChatFlags,
   settings: Values

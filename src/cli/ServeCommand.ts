@@ -289,4 +289,5 @@ const startServer = Effect.fn("hermes serve")(
   CommandSettings.provide
 )
 
+/** `hermes serve`: serves the agent over HTTP. */
 export const command = Command.make("serve", flags, startServer)

@@ -23,6 +23,7 @@ import type * as Flags from "./Flags.ts"
 import { printNote, type Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
+/** Session that a command works in. */
 export interface ChosenSession {
   readonly id: Ids.SessionId
   /** Stored session; undefined for a new one. */

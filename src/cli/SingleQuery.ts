@@ -262,6 +262,7 @@ const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, F
     )
   )
 
+/** Runs one query and prints its answer in the format of the flags. The exit code says how the run ended. */
 export const run = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   prompt: RunInput["prompt"],

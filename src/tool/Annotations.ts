@@ -1,7 +1,7 @@
 /**
- * Facts about a tool that drive scheduling, approval and trimming, beside the `Readonly`, `Destructive`, `Idempotent`
- * and `OpenWorld` of `effect/ai` `Tool`. A fact counts only where it was stated: effect's defaults (`Destructive` true, `Readonly`
- * false) say nothing about a tool that nobody annotated.
+ * Facts about a tool that drive scheduling, approval and trimming, in addition to the `Readonly`, `Destructive`,
+ * `Idempotent` and `OpenWorld` of `effect/ai` `Tool`. A fact counts only if it was stated: effect's defaults
+ * (`Destructive` true, `Readonly` false) say nothing about a tool without annotations.
  *
  * **Example** (What a tool of your own should say)
  *
@@ -9,7 +9,7 @@
  * import * as Context from "effect/Context"
  * import * as Schema from "effect/Schema"
  * import type * as Effect from "effect/Effect"
-import * as Tool from "effect/ai/Tool"
+ * import * as Tool from "effect/ai/Tool"
  * import { Annotations } from "hermes-effect"
  *
  * const Format = Tool.make("format", { parameters: Schema.Struct({ file: Schema.String }), success: Schema.String })
@@ -30,7 +30,9 @@ export class PathArguments extends Context.Service<PathArguments, ReadonlyArray<
   "hermes-effect/tool/PathArguments"
 ) {}
 
-/** Names of the arguments that hold shell commands; they are judged before they run, whoever allowed the call. */
+/**
+ * Names of the arguments that hold shell commands; they are judged before they run, regardless of who allowed the call.
+ */
 export class CommandArguments extends Context.Service<CommandArguments, ReadonlyArray<string>>()(
   "hermes-effect/tool/CommandArguments"
 ) {}
@@ -71,7 +73,7 @@ export class Available extends Context.Service<Available, Effect.Effect<boolean,
   "hermes-effect/tool/Available"
 ) {}
 
-/** Facts that the runtime has about a tool; `undefined` where nothing is stated. */
+/** Facts that the runtime has about a tool; `undefined` if not stated. */
 export interface ToolFacts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined
@@ -86,7 +88,7 @@ export interface ToolFacts {
   readonly commandArguments: ReadonlyArray<string>
   readonly inputArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
-  /** Longest time of a call; absent where nothing was stated. */
+  /** Longest time of a call; absent if not stated. */
   readonly timeout?: Duration.Duration | undefined
   /** Absent for one that always can. */
   readonly available: Effect.Effect<boolean, unknown> | undefined

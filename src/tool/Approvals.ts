@@ -1,24 +1,23 @@
 /**
- * Decides whether a tool call may run: by the floor, by what the operator denies and allows, by what was approved
- * before, and, where something dangerous is left, by asking.
+ * Decides whether a tool call may run: by the floor, the operator's rules to deny and allow, and earlier approvals. If
+ * a danger remains, the user is asked.
  *
  * **Details**
  *
  * The order is fixed: hardline floor → operator's deny globs and `permissions.deny` → yolo or `approvals.mode: off` →
  * `permissions.ask` → allow-list and `permissions.allow` → detection → mode. Nothing lifts the floor, and yolo does not
- * lift the globs and `permissions.deny`. What detection finds and nobody approved before is asked: a model first when
- * the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that nobody understands is
- * deny, and where nobody can be asked it is deny, unless the context says otherwise.
+ * lift the globs and `permissions.deny`. Findings of detection without an earlier approval are asked about: a model
+ * first when the mode is `smart`, then the {@link Approver}. Silence and an unknown answer count as deny, and so does a
+ * question when no user can be asked, unless the context says otherwise.
  *
- * An approval holds for what was asked about: one command line, one path, one host, one call of a tool with its
- * arguments, or, where the question offers it, for commands with the same prefix (`git push`); never for a kind of
- * danger. `once` stores nothing, `session` holds for the session key, `always` is written as a rule of
- * `permissions.allow` where one stands for exactly that (the question names it), else as an entry of the allow-list; it
- * is not offered, and counts as `session`, when a finding may not be approved for good. The findings of the content
- * scanner (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
+ * An approval holds for the target of the question: one command line, one path, one host, one call of a tool with its
+ * arguments, or, if the question offers it, for commands with the same prefix (`git push`); never for a kind of danger.
+ * `once` stores nothing, `session` holds for the session key, `always` is written as a rule of `permissions.allow` if
+ * one matches exactly that (the question names it), else as an entry of the allow-list; it is not offered, and counts
+ * as `session`, when a finding may not be approved permanently. This applies to the findings of the content scanner
+ * (`security.tirith_enabled`), which is asked during detection, and not about calls that can never raise a question.
  *
- * A {@link Permit} holds for the arguments that were judged: whoever runs a call with others judges it again, all of
- * it.
+ * A {@link Permit} holds for the judged arguments only: a call with other arguments is judged again in full.
  *
  * **Example** (An application that decides)
  *
@@ -71,9 +70,8 @@ const order = Effect.promise(() => import("./approval/ApprovalOrder.ts"))
 export const make = (options: Options): Effect.Effect<Service> => Effect.map(order, ({ make }) => make(options))
 
 /**
- * The approvals of an agent that was given none: nobody is asked, and what needs an approval does not run. A call that
- * runs no command and that nothing gives a reason to ask about needs no judge, so that an agent without such tools
- * never loads one.
+ * The default approvals of an agent: no user is asked, and calls that need an approval do not run. A call that runs no
+ * command and has no reason to ask does not need a judge, so that an agent without such tools never loads one.
  */
 export const makeUnattended = (hooks: Options["hooks"]): Service => {
   let made: Service | undefined
@@ -107,11 +105,11 @@ const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approval
     Effect.flatMap(order, ({ makeService }) => makeService(options))
   )
 
-/** Nobody is asked: what needs an approval does not run. */
+/** Denies every call that needs an approval, without asking. */
 export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
   layerFromOptions({ policy })
 
-/** Nobody is asked: what is on the list runs, besides what needs no approval. */
+/** Allows listed calls and calls that need no approval, without asking. */
 export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> =>
   layerFromOptions({ policy: { allow } })
 
@@ -127,7 +125,7 @@ export const layerPrompt = (policy: Partial<Policy> = {}): Layer.Layer<Approvals
     Effect.map(ApprovalPrompt, (prompt) => layerFromOptions({ policy, approver: makeTerminalApprover(prompt) }))
   )
 
-/** A model is asked first; what it leaves open goes to the person at the terminal, if there is one. */
+/** A model is asked first; open questions go to the person at the terminal, if there is one. */
 export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalJudge | Hooks> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -142,9 +140,9 @@ export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals,
   )
 
 /**
- * Somebody elsewhere is asked, by a message or on a page, who answers through the queue (`Approver.makePendingQueue`).
- * Silence is deny after the setting `approvals.gateway_timeout`, five minutes where there are no settings, unless queue
- * or policy say otherwise.
+ * A remote user is asked, by a message or on a page, and answers through the queue (`Approver.makePendingQueue`).
+ * Silence counts as deny after `approvals.gateway_timeout` (five minutes without settings), unless queue or policy say
+ * otherwise.
  */
 export const layerPending = (
   { approver }: PendingQueue,
@@ -155,7 +153,7 @@ export const layerPending = (
     Effect.flatMap(order, ({ fromQueue }) => fromQueue(approver, policy))
   )
 
-/** As the settings say; a prompt and a judge are used where they are provided. */
+/** Configured from the settings. Uses a prompt and a judge if they are provided. */
 export const layer = (
   options: { readonly yolo?: boolean | undefined } = {}
 ): Layer.Layer<Approvals, never, Hooks | Settings> =>

@@ -16,7 +16,7 @@ interface EndedCall extends Pick<ToolExecution.Settlement, "blockedBy" | "status
   readonly reason?: string | undefined
 }
 
-/** Record of a batch's calls; its calls are a tool's where there is a `parentCallId`. */
+/** Record of a batch's calls; a `parentCallId` means that a tool made the calls. */
 export interface Recording {
   readonly recorder: Recorder
   readonly parallel: boolean
@@ -55,7 +55,7 @@ export const recordEnd = (
     ...(parentCallId === undefined ? {} : { parentCallId, output })
   })
 
-/** The record of the run that a batch belongs to; undefined where none is kept. */
+/** The record of the run that a batch belongs to; undefined if the run is not recorded. */
 export const findRecording = (
   { ids }: Pick<Prepare.CallEnvironment, "ids">,
   parallel: boolean
@@ -64,7 +64,7 @@ export const findRecording = (
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return undefined
     const { session_id, tool_call_id } = fiber.getRef(Correlation)
-    // A child's run stands in the fiber of its parent's call, under another session.
+    // A child's run is in the fiber of its parent's call, under another session.
     return {
       recorder,
       parallel,

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A file tool reports what it wrote ({@link report}). What a command or a script does is found by a snapshot of the
- * working tree before and after it ({@link observeCommand}), unless nobody keeps contents. Each change is a
- * `FileChanged` of the call that is served. What a snapshot did not look at is said once for a runtime.
+ * A file tool reports the files it wrote ({@link report}). Changes by a command or a script are found by a snapshot of
+ * the working tree before and after it ({@link observeCommand}), unless contents are not stored. Each change is a
+ * `FileChanged` of the current call. The parts that a snapshot skipped are reported once for a runtime.
  *
  * **Example** (An agent whose changes can be undone)
  *
@@ -42,12 +42,12 @@ export interface Sink {
   readonly notice: (message: string) => Effect.Effect<void>
 }
 
-/** The receiver of the call that is served; undefined where nobody is told. */
+/** The receiver of changes by the current call; undefined without a receiver. */
 export const ChangeSink = Context.Reference<Sink | undefined>("hermes-effect/tool/ChangeSink", {
   defaultValue: () => undefined
 })
 
-/** Snapshots of the working trees of commands; undefined where none are taken. */
+/** Snapshots of the working trees of commands; undefined if no snapshots are taken. */
 export const Snapshots = Context.Reference<TreeSnapshot.Service | undefined>("hermes-effect/tool/Snapshots", {
   defaultValue: () => undefined
 })
@@ -75,7 +75,7 @@ const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effe
 const gone = "gone"
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
-/** Text of a content; null of bytes that are none. */
+/** Text of a content; null if the bytes are not text. */
 const readStateText = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
   if (state === undefined || state.type === "directory") return undefined
   if (state.content === undefined || state.content.includes(0)) return null
@@ -188,7 +188,7 @@ const describeDeletions = (
   return sentences.length === 0 ? undefined : sentences.join(" ")
 }
 
-/** Tells what a snapshot found, and what it did not look at. */
+/** Reports the findings of a snapshot, and the parts that it skipped. */
 const reportSnapshotChanges = Effect.fnUntraced(function* (
   snapshots: TreeSnapshot.Service,
   sink: Sink,
@@ -212,9 +212,7 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
   if (news.length > 0) yield* sink.notice(`Changes by commands cannot be undone for ${news.join("; ")}.`)
 })
 
-/**
- * Parts of what a command would delete that could not be put back, each with its reason; what can be is kept already.
- */
+/** Parts of a command's deletions that could not be restored, each with its reason; the others are already stored. */
 const findUndoGaps = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
@@ -244,9 +242,9 @@ const loadDeletions = (line: string) =>
   )
 
 /**
- * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions
- * that it covers are left out, and the keys of others say what it does not. `unobserved` is why nobody would look
- * around the command.
+ * Selects the findings in a command line that an undo would not cover. Covered deletions are left out; the keys of the
+ * others name the uncovered parts. `directory` is the working directory of the command, `unobserved` the reason why no
+ * snapshot would be taken.
  */
 export const selectUncovered = Effect.fnUntraced(function* (
   line: string,
@@ -321,11 +319,11 @@ export const observeCommand =
 export interface Options extends Pick<TreeSnapshot.Options, "home"> {
   /** Directory for contents and for the states of trees. */
   readonly directory: string
-  /** Directories that are no part of a working tree; {@link Options.directory} is none. */
+  /** Directories that do not belong to a working tree, in addition to {@link Options.directory}. */
   readonly apart?: ReadonlyArray<string> | undefined
 }
 
-/** Keeps the changes of a runtime's tools in a directory, and finds those of commands. */
+/** Stores the changes made by a runtime's tools in a directory, and finds the changes made by commands. */
 export const layer = ({
   apart = [],
   directory,

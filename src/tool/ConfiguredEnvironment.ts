@@ -1,5 +1,5 @@
 /**
- * The place where the commands of a program run, as its settings choose it: `terminal.backend` and what it needs.
+ * The place where the commands of a program run, chosen by its settings: `terminal.backend` and related keys.
  *
  * **Details**
  *
@@ -34,7 +34,7 @@ import type * as Urls from "./fence/Urls.ts"
 interface Host {
   readonly environment: Environment["Service"]
   readonly home: Home["Service"]
-  /** Directory that commands work in, where it is not the working directory: that of a job. */
+  /** Directory that the commands of a job work in, if it is not the working directory. */
   readonly folder?: string | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
@@ -105,13 +105,13 @@ export const listUserPlaces = (system: string): UserPlaces => {
 /** Secrets of the machine that only root could read, which a sandbox of root would too. */
 const machineSecrets = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private"]
 
-/** True when a host is one of some names; `*.example.com` stands for every host below it. */
+/** True when a host matches one of some names; `*.example.com` matches every host below it. */
 const isListedHost = (names: ReadonlyArray<string>, host: string): boolean =>
   names.some((name) =>
     name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase()
   )
 
-/** The hosts of a setting, and others that somebody approves, at addresses that no tool is kept from. */
+/** The hosts of a setting, and others that a user approves, at addresses that tools may reach. */
 const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
   setting,
   isListed: (host) => isListedHost(names, host),
@@ -122,7 +122,7 @@ const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Ur
     })
 })
 
-/** Hosts that commands reach: the setting, or those of the policy. */
+/** Hosts that commands reach: from the setting, or from the policy. */
 const resolveNetwork = ({
   network,
   policy = "workspace-write"
@@ -265,7 +265,7 @@ export interface Choice {
   readonly description: string | undefined
   /** True of a sandbox of this machine, which has limits by default. */
   readonly isSandbox?: boolean
-  /** Working directory for that model, where it is on another machine. */
+  /** Working directory for that model, if it is on another machine. */
   readonly directory?: string | undefined
 }
 
@@ -316,10 +316,7 @@ const applyFolderTrust = Effect.fnUntraced(function* (settings: Values, host: Ho
   }
 })
 
-/**
- * The place with the limits of the settings, and those of a sandbox; the code that only they need is loaded where there
- * are some.
- */
+/** The place with the limits of the settings and of a sandbox. The code for limits is loaded only if there are any. */
 const applyLimits = Effect.fnUntraced(function* (
   {
     terminal: {
@@ -344,7 +341,7 @@ const applyLimits = Effect.fnUntraced(function* (
   return { ...choice, layer: layer(choice.layer ?? layerLocal, bounds) }
 })
 
-/** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
+/** The place that the settings choose. The code for a sandbox is loaded only if there may be one. */
 const selectPlace = Effect.fnUntraced(function* (
   given: Values,
   host: Host

@@ -1,5 +1,5 @@
 /**
- * The skills that a user's settings mean: those of the home directory, of `skills.external_dirs`, and of the project
+ * The skills selected by a user's settings: from the home directory, from `skills.external_dirs`, and from the project
  * that the program was started in, once its folder is trusted (`.hermes/skills` and `.agents/skills` of the working
  * directory and of its repository).
  */

@@ -50,7 +50,7 @@ export const ChildReport = Schema.Struct({
   tool_trace: Schema.Array(TraceEntry),
   session_id: Schema.String,
   error: Schema.optionalKey(Schema.String),
-  /** Files that the parent had read and that the child changed since: what the parent knows of them is old. */
+  /** Files that the parent had read and that the child changed since, so that the parent's view of them is outdated. */
   stale_paths: Schema.optionalKey(Schema.Array(Schema.String))
 })
 /** See {@link ChildReport}. */
@@ -87,8 +87,5 @@ export interface Service {
 const alone = Effect.fail(new DelegationRefused({ message: "delegation is not available in this runtime" }))
 const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
-/**
- * The port through which the tool `delegate_task` has other agents work. Outside of a run there is nobody to delegate
- * to.
- */
+/** The port through which the tool `delegate_task` delegates to other agents. It is not available outside a run. */
 export const Delegator = Context.Reference<Service>("hermes-effect/tool/Delegator", { defaultValue: () => nobody })

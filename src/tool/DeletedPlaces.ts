@@ -1,12 +1,12 @@
 /**
- * Places of the files that a command line deletes or writes over, as far as its words name them: what an undo has to
- * keep before.
+ * Places of the files that a command line deletes or overwrites, as far as its words name them. An undo has to store
+ * these files first.
  *
  * **Details**
  *
- * A loss that the judge of commands finds has places when the words name all files that it takes away: operands of
- * `rm`, the directories and the one pattern of a search, files that git lists. A variable, a substitution, another
- * machine or container, code of another language leave them open: such a loss has none, and stays a question.
+ * A loss that the judge of commands finds has places when the words name all deleted files: operands of `rm`, the
+ * directories and the one pattern of a search, files that git lists. A variable, a substitution, another machine or
+ * container, or code of another language leaves them open: such a loss has no places, and stays a question.
  *
  * Pure.
  */
@@ -26,7 +26,7 @@ import { interpreters } from "./danger/EmbeddedCommands.ts"
 import { isSearchDeletion, losses, readGitSubcommand } from "./danger/rules/LossRules.ts"
 import * as ScriptInterpreter from "./danger/ScriptInterpreter.ts"
 
-/** A loss, and the places of all that it takes away; undefined where they are not known before it runs. */
+/** A loss, and the places of everything it deletes; undefined if they are not known before it runs. */
 export interface Loss {
   readonly finding: Finding
   readonly places: ReadonlyArray<NamedPlace> | undefined
@@ -53,7 +53,7 @@ const removes = /^(?:rm|grm|unlink|rmdir|rimraf)$/
 /** Programs that put another content into the files that they are given. */
 const overwriting = /^(?:mv|cp|install|truncate|tee|sed|gsed|dd|ln)$/
 
-/** Places that words name; undefined where they are known only when the command runs. */
+/** Places that words name; undefined if they are known only when the command runs. */
 const toPlaces = (
   { cwd, wrappers }: Command,
   fields: ReadonlyArray<Field>,
@@ -117,12 +117,12 @@ const readGitPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined 
   const { args, wrappers } = command
   const words = readGitSubcommand(args)
   const listing = listings.find(([pattern]) => pattern.test(words))?.[1]
-  // Of the repository of another directory nobody knows the files.
+  // The files in the repository of another directory are unknown.
   const isHere = args[0]?.startsWith("-") !== true && !wrappers.some((wrapper) => elsewhere.has(wrapper))
   return listing === undefined || !isHere ? undefined : [{ path: ".", directory: command.cwd, listing }]
 }
 
-/** Places of what a command takes away. */
+/** Places that a command deletes. */
 const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, input, program, wrappers } = command
   const given = selectOperandFields(command)

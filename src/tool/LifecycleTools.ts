@@ -79,7 +79,7 @@ export const runBeforeTool = (
 /** Result of a call that ended. */
 interface EndedCall {
   readonly raw: unknown
-  /** Text for the model where it is not the rendering of `raw`. */
+  /** Text for the model if it differs from the rendering of `raw`. */
   readonly llm?: string | undefined
   readonly isError: boolean
 }

@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * The registry is that of npm's own configuration: `npm_config_registry`, or `registry` and `@scope:registry` of the
- * user's `.npmrc`, with its `_authToken`; a `.npmrc` of the working directory is not read. The address goes through the
- * fence of the web tools. Another registry than npm's own may be in a private network, and may then redirect nowhere
- * else. The bytes must have the strongest hash that the registry names for them; without one of the SHA-2 family the
- * package is refused.
+ * The registry comes from npm's own configuration: `npm_config_registry`, or `registry` and `@scope:registry` of the
+ * user's `.npmrc`, with its `_authToken`; a `.npmrc` of the working directory is not read. The address must pass the
+ * fence of the web tools. A registry other than npm's own may be in a private network, but may then not redirect
+ * elsewhere. The bytes must have the strongest hash that the registry names for them; without one of the SHA-2 family
+ * the package is refused.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -34,12 +34,12 @@ import type { BoundTool } from "./Toolset.ts"
 //
 // **Details**
 //
-// A call that the output limit cut is none of these: nothing of its answer is stored, and the same question is asked
+// This excludes calls cut by the output limit: nothing of such an answer is stored, and the same question is asked
 // again.
 //
 // Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
 
-/** Characters of what the model wrote that are shown to it again. */
+/** Maximum characters of the model's arguments that are shown to it again. */
 const shownArguments = 200
 
 /** No tool of that name, and none that can be meant by it. */
@@ -119,7 +119,7 @@ export const describeParameters = (schema: object): string => {
     .join(", ")
 }
 
-/** A call that is closed without having run, and what the model is told. */
+/** A call that is closed without having run, and the message for the model. */
 interface RefusedCall {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
@@ -159,7 +159,7 @@ export interface CallEnvironment {
   readonly approvals: Approvals.Service
   /** The conversation so far, for tools that decide by it whether a call needs an approval. */
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** Takes one from the calls that may still be run; false when there are none left. Without a limit when absent. */
+  /** Takes one from the calls that may still be run; false when the quota is used up. Without a limit when absent. */
   readonly quota?: (() => boolean) | undefined
 }
 
@@ -191,7 +191,7 @@ interface StoppedCall {
   readonly _tag: "Stop"
   readonly reason: ToolOutcome.BlockReason
   readonly message: string
-  /** The result, where it says more than the message. */
+  /** The result, if it says more than the message. */
   readonly output?: string | undefined
   readonly halted?: string | undefined
 }
@@ -269,7 +269,7 @@ const buildCallContext = (
   trace: ToolCallContext["trace"]
 ): ToolCallContext => ({ ...ids, toolName: call.name, toolCallId: ToolCallId.make(call.id), originalArgs: sent, trace })
 
-/** A call that nobody looks at before it is judged. */
+/** A call that is not observed before it is judged. */
 const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
   decideCall(given, {
     call,
@@ -337,9 +337,7 @@ const admitCall = Effect.fnUntraced(function* (
   })
 })
 
-/**
- * Tells the observers of a call that could not be tried, as of one that ran: what they answer changes nothing any more.
- */
+/** Notifies the observers of a call that could not be tried, as for one that ran; their answers have no effect. */
 export const notifyRefusedCall = Effect.fnUntraced(function* (
   { ids, interceptors: { hooks } }: Pick<CallEnvironment, "ids" | "interceptors">,
   refused: RefusedCall,
@@ -370,7 +368,7 @@ const refuseOutOfScope = Effect.fnUntraced(function* (
   return { ...refuseCall(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
 
-/** Nobody looks at calls before they are judged: no middleware, no listener. */
+/** Calls are not observed before they are judged: there is no middleware and no listener. */
 export const isUnobserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.hasListeners(hooks)
 

@@ -1,20 +1,19 @@
 /**
- * Text of a tool result on its way to the model: the one text that the model, the store and the listeners get,
- * well-formed, without control characters, without secrets, marked where it looks like an instruction from outside, and
- * within bounds.
+ * Text of a tool result for the model: the same text that the store and the listeners get, well-formed, without control
+ * characters, without secrets, marked if it looks like an instruction from outside, and within bounds.
  *
  * **Details**
  *
- * It is made once, where the call ends, so that everybody sees the same bytes. Structured results are cleaned value by
- * value before they become JSON: what is escaped twice hides from every rule. A finding in a result from the web or
- * from a server becomes a `warning` beside the fields of an object, so that it stays JSON for scripts, and a line in
- * front of any other text.
+ * It is made once, when the call ends, so that all receivers see the same bytes. Structured results are cleaned value
+ * by value before they become JSON, because rules cannot see text that is escaped twice. A finding in a result from the
+ * web or from a server becomes a `warning` beside the fields of an object, so that it stays JSON for scripts, and a
+ * line in front of any other text.
  *
- * Text that is longer than its bound is kept in a file that the model can page through, and a preview stands in its
- * place; the preview with a note of what is missing is all there is when a file cannot be written. The limit of one
- * result is the tool's own, else 100 000 characters; `read_file` has none, since its results are what a kept file is
- * read by. All results of one batch together have a budget of 200 000: the largest that were not kept yet are kept
- * until the rest fits. Small context windows scale both down.
+ * Text that is longer than its bound is stored in a file that the model can page through, and replaced by a preview. If
+ * a file cannot be written, only the preview with a note about the missing text remains. The limit of one result is set
+ * by the tool, else 100 000 characters; `read_file` has no limit, since it reads the stored files. All results of one
+ * batch together have a budget of 200 000: the largest that are not stored yet are stored until the rest fits. Small
+ * context windows scale both down.
  *
  * **Gotchas**
  *
@@ -128,7 +127,7 @@ export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules):
   return { output: Json.toText(rules.foreign ? addWarning(safe) : safe), modelOutput: parts }
 }
 
-/** Makes text of what a tool reports before it ends. */
+/** Renders a tool's progress report as text. */
 export const renderProgress = (output: unknown, redact: boolean): string =>
   renderResult({ output, isFailure: false }, { foreign: false, redact }).output
 
@@ -180,7 +179,7 @@ export interface Keeper {
   readonly kept?: Effect.Effect<StoredTexts | undefined> | undefined
 }
 
-/** See {@link Keeper}. Where nobody provides one, nothing is kept. */
+/** See {@link Keeper}. By default, nothing is stored. */
 export const ResultKeeper = Context.Reference<Keeper>("hermes-effect/tool/ResultKeeper", {
   defaultValue: () => ({ keep: () => Effect.fail("results are not kept in this runtime") })
 })
@@ -264,7 +263,7 @@ export const boundAll = Effect.fn("Bounds.boundAll")(function* (
   return out
 })
 
-// A keeper that writes long results to files, readable by nobody else, each named after its call.
+// A keeper that writes long results to files, readable only by the user, each named after its call.
 
 /** A name without anything that a path could be made of. */
 const toFileName = (callId: string): string => {
@@ -293,7 +292,7 @@ const toLines = (text: string): string => {
     .join("\n")
 }
 
-/** A keeper for a directory, which is made when it is needed. What is older than a week is removed then. */
+/** A keeper for a directory, which is created when needed. Results older than a week are removed then. */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -347,7 +346,7 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     }
   })
 
-/** A keeper for a directory. What is older than a week is removed with the first result. */
+/** A keeper for a directory. Results older than a week are removed with the first result. */
 export const layerFile = (directory: string): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(ResultKeeper, makeFileKeeper(directory))
 
@@ -357,7 +356,7 @@ export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | P
   Effect.gen(function* () {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
     let isMade = false
-    // In this context alone: the end of the scope would hold that of the run which needs the directory first.
+    // Uses only this context: otherwise, the directory would be tied to the scope of the first run that needs it.
     const keeper = yield* Effect.cached(
       Effect.uninterruptible(
         Effect.gen(function* () {

@@ -5,9 +5,9 @@
  * **Details**
  *
  * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be
- * read-only, and tools whose path arguments do not overlap with those of a call that writes. Anything else makes the
- * whole batch sequential. What was decided is the run event `ToolsScheduled`, shown with the tool lines when they are
- * `verbose`; {@link explain} says it in a line.
+ * read-only, and tools whose path arguments do not overlap with the paths of a call that writes. Anything else makes
+ * the whole batch sequential. The decision is the run event `ToolsScheduled`, shown with the tool lines when they are
+ * `verbose`; {@link explain} summarises it in a line.
  *
  * **Example** (Why two calls do not run side by side)
  *

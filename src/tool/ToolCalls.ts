@@ -41,12 +41,9 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Says whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
   readonly mayStart?: (() => boolean) | undefined
-  /** Tells whether results in the conversation hold a text; absent where the calls are of none. */
+  /** Tests whether results in the conversation contain a text; absent for calls outside a conversation. */
   readonly history?: ((json: string) => boolean) | undefined
-  /**
-   * Stores the answer of the calls where it is not yet: before anything of it is done but what {@link Batch.begin} is
-   * told of.
-   */
+  /** Stores the answer of the calls unless it is already stored. Only {@link Batch.begin} is notified earlier. */
   readonly stored?: Effect.Effect<void, E> | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
@@ -74,7 +71,7 @@ export interface BatchOutcome {
   readonly invalid: boolean
 }
 
-/** Settlement of one call, with what its closing needs. */
+/** Settlement of one call, with the data needed to close it. */
 interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly call: Prompt.ToolCallPart
   /** Reason why it did not run; absent of a call that ran. */
@@ -108,7 +105,7 @@ const closeCall = <E>(
     },
     reason
   )
-  // A stored result is told in the same step: nobody else tells of the end of a call that has a result.
+  // The end of a call with a stored result is reported in the same step, and only here.
   const told =
     emit === undefined
       ? stored
@@ -264,7 +261,7 @@ const runReadyCall = <E>(
       : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
   })
 
-/** Somebody is told of the end of a call, or may change its result. */
+/** The end of a call is observed, or its result may be changed. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
@@ -343,7 +340,7 @@ const runPreparedCall = <E>(
         bound: undefined
       })
 
-/** Number of of the calls run at a time, told to whoever watches the run. */
+/** Number of calls that run at a time, reported to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
   emit: Batch<never>["emit"],
   entries: ReadonlyArray<Prepare.PreparedCall>
@@ -407,7 +404,7 @@ const closeAllCalls = <E>(
         return closeWithText(index, ended, text)
       })
     }
-    // Whole or not at all: nobody would close the rest.
+    // Whole or not at all: an interrupt would leave the rest open.
     const closeWaiting = Effect.uninterruptible(
       Effect.suspend(() => {
         const late = waiting.splice(0)
@@ -492,7 +489,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolCont
     return history === undefined ? nesting : Context.add(nesting, ConversationHistory, history)
   })
 
-/** A call that is run for somebody else than the model: its result is given back and stored nowhere. */
+/** A call that is not run for the model: its result is returned and not stored. */
 export const runOne = (
   batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored">,
   { params, ...call }: Prompt.ToolCallPart
@@ -514,8 +511,8 @@ export const runOne = (
 }
 
 /**
- * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's.
- * Their results go to the tool whole.
+ * Calls that a tool of the batch makes: run like the batch's calls, but not reported as results of the model's calls.
+ * The tool gets their complete results.
  */
 const makeNestedRun =
   <E>(batch: Batch<E>): NestedRun =>

@@ -35,7 +35,7 @@ const toEventIds = (context: ToolCallContext) => ({
   api_request_id: context.apiRequestId
 })
 
-/** The ids of a call, for what happens inside it. */
+/** The ids of a call, for events inside it. */
 export const toCorrelation = (context: ToolCallContext): Ids => ({
   session_id: context.sessionId,
   task_id: context.taskId,
@@ -57,10 +57,10 @@ const toPostFields = (context: ToolCallContext, end: CallEnd): Fields<"post_tool
   middleware_trace: context.trace
 })
 
-/** Somebody is told of calls. */
+/** Calls have listeners. */
 export const hasListeners = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "pre_tool_call")
 
-/** A call that nobody is told of. */
+/** A call without listeners. */
 export const unannounced: AnnouncedCall = PairedEvents.unheard
 
 const { result: cancelledResult, ...interrupted } = ToolOutcome.cancelled
@@ -68,7 +68,7 @@ const { result: cancelledResult, ...interrupted } = ToolOutcome.cancelled
 /** The observer's view of a call that an interrupt cut. */
 export const cancelled: ToolOutcome.ToolOutcome = interrupted
 
-/** Announces a call; one that nobody closes is closed as cancelled with the scope. */
+/** Announces a call. If it is not closed, the scope closes it as cancelled. */
 export const announce = (
   hooks: Hooks,
   context: ToolCallContext,

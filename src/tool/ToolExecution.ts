@@ -36,7 +36,7 @@ class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloo
   message: Schema.String
 }) {}
 
-/** Runs a call, unless it must never run. What judges is loaded with the first call of a tool that runs commands. */
+/** Runs a call, unless it must never run. The judge is loaded with the first call of a tool that runs commands. */
 const runAboveFloor = <A, E, R>(
   tool: string,
   facts: ApprovalReasons.RunArguments,
@@ -85,7 +85,7 @@ export interface Settlement {
   readonly args: ToolArguments
 }
 
-/** Told of what a tool reports before it ends. */
+/** Receives a tool's progress reports. */
 type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** End of a call, before its result is a text. */
@@ -175,7 +175,7 @@ export const execute = (
     const handle = runHandler(bound, given, call.id, onProgress)
     const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
     const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
-    // Compared in the moment in which it runs: nobody changes the arguments in between.
+    // Compared at the moment of execution, so that the arguments cannot change in between.
     const runIfPermitted = () =>
       approved.isSame(given)
         ? run
@@ -218,7 +218,7 @@ export const execute = (
       onFailure: (cause) => {
         const error = Cause.squash(cause)
         const ended = toSettlement(settleFailure(bound, error))
-        // The model is told, and so is whoever runs the program: a policy did not do its work.
+        // Reported to the model and in the log of the program: a policy failed to do its work.
         return error instanceof MiddlewareFailure
           ? Effect.as(Effect.logWarning(error.message), ended)
           : Effect.succeed(ended)

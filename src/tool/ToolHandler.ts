@@ -5,7 +5,7 @@
  *
  * **Details**
  *
- * A handler that reports a preliminary result waits until it was passed on; what it reports after its end is left out.
+ * A handler that reports a preliminary result waits until it is delivered; reports after its end are discarded.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -45,7 +45,7 @@ class UnfitProgress extends Error {
 const makeFailure = (tool: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Toolkit", method: `${tool}.handle`, reason })
 
-/** Services of codecs are the handler's, which are provided where it runs. */
+/** The codecs use the services of the handler, which are provided at run time. */
 const withoutServices = <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
   effect as Effect.Effect<A, E>
 
@@ -126,8 +126,7 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
     key: Context.Service<never, unknown>(name),
     service
   }))
-  // Most of it is in the call's context already: what is missing there is added, which costs less than to merge the
-  // two.
+  // The call's context already contains most of it. Adding the missing services costs less than merging the two.
   const addServices = (call: Context.Context<never>): Context.Context<never> => {
     let all = call
     for (const { key, service } of members) {
@@ -192,8 +191,8 @@ export const fromToolkit =
         if (last === undefined) {
           return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
         }
-        // A tool that returns its failures is also handed those of its border (arguments, result): no answer of its
-        // own.
+        // A tool that returns its failures also receives decoding and encoding failures (arguments, result), which are
+        // not its own answers.
         if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
         return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
       }),

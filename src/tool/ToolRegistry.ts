@@ -42,8 +42,8 @@ import type { TupleLike } from "../domain/TupleLike.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
-// Availability of a tool by a check of its own: a service that answers, a program that is installed. One
-// that cannot is left out of what the model is told.
+// Availability of a tool, determined by its own check: a service that answers, a program that is installed. An
+// unavailable tool is not offered to the model.
 //
 // **Details**
 //
@@ -59,7 +59,7 @@ export const availabilityGrace = 60_000
 /** Time that a check may take. */
 export const availabilityDeadline = "5 seconds"
 
-/** The answer of now, which may be that of a moment ago. */
+/** The current availability, possibly from a recent check. */
 export type AvailabilityWatch = Effect.Effect<boolean>
 
 /** Watches one tool. */
@@ -127,7 +127,7 @@ export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
 /** Requirements of building a toolset. */
 export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
 
-/** A list of toolsets, each seen as the union of what all of them fail with and need. */
+/** A list of toolsets, each typed with the union of all their errors and requirements. */
 export type ListOf<Sets extends ReadonlyArray<Any>> = TupleLike<Toolset<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>>
 
 type Tools = ReadonlyMap<string, BoundTool>

@@ -72,7 +72,7 @@ export interface BoundTool {
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
   /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
-  /** Makes of what was found in one call what an undo does not cover; an undo covers nothing when absent. */
+  /** Selects the findings in one call that an undo does not cover; when absent, an undo covers nothing. */
   readonly uncovered?: Uncovered | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
@@ -103,7 +103,7 @@ export interface Toolset<out E = never, out R = never> extends Any {
   readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
 }
 
-/** The part of what a handler asks for at call time that the runtime does not bring. */
+/** The services that a handler requires at call time and the runtime does not provide. */
 export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
   Tool.HandlerServices<Tools[keyof Tools]>,
   ToolContext
@@ -155,7 +155,7 @@ const bindTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): 
   return { toolset, tool, definition: toDefinition(tool), facts: Annotations.readFacts(tool), run }
 }
 
-/** Binds tools in the services of this moment; those of a call win over them. */
+/** Binds tools with the current services; the services of a call override them. */
 const bindWith = <Tools extends Record<string, Tool.Any>>(
   name: string,
   tools: Tools,
@@ -218,8 +218,8 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
 })
 
 /**
- * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call
- * works in the directory of the environment that stands for its own, and may write where that lies.
+ * The toolset with the processes and the files of the runtime's environment instead of this machine's. A call works in
+ * the environment's directory that corresponds to its own, and may write there.
  */
 export const inEnvironment = <E, R>(
   toolset: Toolset<E, R>
@@ -257,7 +257,7 @@ export const inEnvironment = <E, R>(
   })
 })
 
-/** The toolset with reasons to ask about its calls beside those that it has, made where it is bound. */
+/** The toolset with additional reasons to ask about its calls, created when it is bound. */
 export const withConcerns = <E, R, R2>(
   toolset: Toolset<E, R>,
   make: Effect.Effect<

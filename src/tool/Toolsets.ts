@@ -1,13 +1,12 @@
 /**
- * The names of toolsets, and which tools they stand for: what `--toolsets`, `toolsets` and `disabled_toolsets` choose
- * from.
+ * The names of toolsets and their tools, for `--toolsets`, `toolsets` and `disabled_toolsets`.
  *
  * **Details**
  *
- * A toolset has tools of its own or is composed of others, to any depth; one that contains itself adds nothing twice.
- * What is disabled is taken away after everything was expanded, so that no composition brings it back. `all` and `*`
- * are everything but the integrations that nobody gets without asking. A toolset that is in no list here (a plugin's,
- * an MCP server's) is chosen by its own name, and by `all`, `hermes-cli` and what is composed of them.
+ * A toolset has its own tools or is composed of others, to any depth; one that contains itself adds nothing twice.
+ * Disabled tools are removed after everything was expanded, so that no composition restores them. `all` and `*` are
+ * everything but the integrations that must be requested by name. A toolset that is not listed here (a plugin's, an MCP
+ * server's) is chosen by its own name, and by `all`, `hermes-cli` and toolsets composed of them.
  *
  * **Gotchas**
  *
@@ -49,7 +48,7 @@ const core = [
 /** Toolsets by name. */
 export type Catalogue = Readonly<Record<string, CatalogueEntry>>
 
-/** The names of toolsets, and which tools they stand for. */
+/** The built-in toolsets by name. */
 export const catalogue: Catalogue = {
   web: { tools: ["web_search", "web_extract"] },
   search: { tools: ["web_search"] },
@@ -101,7 +100,7 @@ const expandToolset = (entries: Catalogue, name: string, inside: ReadonlySet<str
   return tools
 }
 
-/** The tools that a name stands for, compositions resolved; none for a name that is not in the catalogue. */
+/** The tools of a named toolset, compositions resolved; empty for a name that is not in the catalogue. */
 export const listTools = (name: string, entries = catalogue): ReadonlySet<string> => {
   if (!everyName.has(name)) return expandToolset(entries, name, new Set())
   const names = Object.entries(entries).flatMap(([name, entry]) => (entry.optIn === true ? [] : [name]))
@@ -142,15 +141,15 @@ export interface ChoiceLists {
 
 const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).flatMap(({ tools = [] }) => tools))
 
-/** True for a name that stands for all there is: what is registered and in no list here too. */
+/** True for a name that selects everything, including registered toolsets that are not listed here. */
 const canTakeForeign = (name: string): boolean =>
   everyName.has(name) || name === "hermes-cli" || findEntry(name)?.includes?.some(canTakeForeign) === true
 
-/** The registered toolsets that a name means beside those of the catalogue. */
+/** The registered toolsets that a name selects in addition to the catalogue. */
 const selectForeign = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
   canTakeForeign(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
 
-/** The names of toolsets, and which tools they stand for. */
+/** Resolves names of toolsets to their tools. */
 export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists): ResolvedToolsets => {
   const names = [...new Set(toolsets.map((name) => name.trim()).filter((name) => name !== ""))]
   const isKnown = (name: string): boolean =>
@@ -171,7 +170,7 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists):
       toolset: (name) => {
         const entry = findEntry(name)
         if (entry === undefined) return others.has(name)
-        // One that has no tools of its own in the catalogue is somebody's who named it so.
+        // A catalogue entry without its own tools can only name a registered toolset.
         return entry.tools === undefined
           ? !disabled.includes(name) &&
               (known.includes(name) || (entry.optIn !== true && known.some((other) => canTakeForeign(other))))
@@ -192,7 +191,7 @@ export type RegisteredToolsets = ReadonlyArray<{
   readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }>
 }>
 
-/** Chooses from what is registered by names of toolsets and of single tools. */
+/** Selects registered tools by names of toolsets and of single tools. */
 export const choose = (
   given: ReadonlyArray<string>,
   registered: RegisteredToolsets,
@@ -231,6 +230,6 @@ export const choose = (
   }
 }
 
-/** Those of some known names that stand for none of the tools that there are. */
+/** The known names that select no available tool. */
 export const findEmptyNames = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
   names.filter((name) => findEntry(name) !== undefined && ![...listTools(name)].some((tool) => tools.has(tool)))

@@ -108,6 +108,7 @@ export interface ApprovalText {
   readonly read: (answer: string) => Reply
 }
 
+/** Makes the question, the choices and the reader of replies for an approval in plain text. */
 export const toApprovalText = (question: Question): ApprovalText => ({
   question: `May this run? ${question.command} (${question.description})`,
   choices: listOffers(question).map(({ label }) => label),

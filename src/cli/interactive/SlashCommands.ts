@@ -68,6 +68,7 @@ type CommandNames = Pick<Command<never>, "name" | "aliases">
 /** The name of a command and its other names. */
 export const listNames = ({ aliases = [], name }: CommandNames): ReadonlyArray<string> => [name, ...aliases]
 
+/** Finds a command by its name, another name of it, or an unambiguous beginning, in any case of letters. */
 export const find = <C extends CommandNames>(commands: ReadonlyArray<C>, typed: string): CommandMatch<C> => {
   const name = typed.toLowerCase()
   const exact = commands.find((command) => listNames(command).some((other) => other.toLowerCase() === name))

@@ -332,6 +332,7 @@ const isSame = (one: Look, other: Look): boolean =>
     one.showReasoning === other.showReasoning &&
     one.previewLength === other.previewLength)
 
+/** Makes a cache of the lines of blocks, each computed again only if its block or the view changed. */
 export const makeLayouts = (): Layouts => {
   const made = new WeakMap<Block.Block, BlockLayout>()
   let count = 0

@@ -41,6 +41,7 @@ export interface Appearance {
   readonly verbosity: () => Verbosity
 }
 
+/** The conversation on the screen: blocks above, live lines below. */
 export interface Transcript extends Pick<
   Screen.Screen,
   "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"

@@ -1,16 +1,15 @@
 /**
- * Entries of `command_allowlist`: what runs without a question.
+ * Entries of `command_allowlist`: calls that run without a question.
  *
  * **Details**
  *
- * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for
- *   letter.
- * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that needs an approval for
- *   what it is, `call: deploy {"to":"test"}` one call, `host: example.com` one host that may be reached.
+ * - `command: rm -r build` is one command line that the user approved permanently. It matches this exact text only.
+ * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that itself requires
+ *   approval, `call: deploy {"to":"test"}` one call, `host: example.com` one host that may be reached.
  * - `git push *` is a prefix: single commands that begin with these words ({@link CommandPrefix}).
- * - Any other text is a glob of the operator's: of commands (`git push*`), or of a tool's name. It covers a line all of
- *   whose commands match, unless a redirection reads or writes a file, a variable is set for a program, or a program is
- *   called by a path outside of the system's directories: none of that stands in what a glob is matched with.
+ * - Any other text is a glob written by the operator, for commands (`git push*`) or for a tool's name. It covers a line
+ *   if all of its commands match, unless a redirection reads or writes a file, a variable is set for a program, or a
+ *   program is called by a path outside the system's directories: the matched text does not include these.
  *
  * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of
  * that kind pass. Such entries are dropped, with one warning.
@@ -45,7 +44,7 @@ export interface Target {
 export const formatEntry = ({ kind, text }: Target): string =>
   kind === "prefix" ? CommandPrefix.toGlob(text) : `${kind}: ${text}`
 
-/** The entries of a list by what they are. */
+/** The entries of a list, grouped by kind. */
 interface ParsedEntries {
   /** Entries of approvals, as {@link formatEntry} writes them. */
   readonly exact: ReadonlySet<string>
@@ -161,7 +160,7 @@ export const parse = (entries: ReadonlyArray<string>): ParsedEntries => ({
   dropped: entries.filter((entry) => !isExact(entry) && isFormer(entry))
 })
 
-/** The warning about entries that count no more; undefined where there are none. */
+/** The warning about entries that are no longer valid, or undefined without such entries. */
 export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
   dropped.length === 0
     ? undefined
@@ -179,7 +178,7 @@ export interface AllowListStore {
   readonly add: (entries: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
 
-/** See {@link AllowListStore}; in memory where nobody provides one. */
+/** See {@link AllowListStore}; in memory by default. */
 export const AllowList = Context.Reference<AllowListStore>("hermes-effect/tool/approval/AllowList", {
   defaultValue: () => ({ add: () => Effect.void })
 })
@@ -215,7 +214,7 @@ export interface Memory {
 
 const formatKey = ({ reason, target }: Approval): string => JSON.stringify([target.kind, target.text, reason])
 
-/** A memory that starts with the entries of what was approved for good. */
+/** A memory that starts with the permanently approved entries. */
 export const makeMemory = (allowed: Iterable<string>, store: AllowListStore): Memory => {
   const always = new Set(allowed)
   const sessions = new Map<string, Set<string>>()

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Bounds hold for the run of a fiber and for what it starts. They narrow what a question offers; they lift no
- * question and no denial.
+ * Bounds hold for the run of a fiber and for everything it starts. They narrow the choices of a question; they never
+ * lift a question or a denial.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -33,7 +33,7 @@ export const ofClient: Bounds = {
     "Only the owner of this server can let a command run outside of the sandbox, and this client has another key."
 }
 
-/** Bounds of the current run; those of the owner by default. */
+/** Bounds of the current run; by default, the bounds of the owner. */
 export const CurrentBounds = Context.Reference<Bounds>("hermes-effect/tool/approval/ApprovalBounds", {
   defaultValue: () => ofOwner
 })

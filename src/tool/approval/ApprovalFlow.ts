@@ -1,6 +1,6 @@
 /**
- * Decides on concerns that nobody approved before: a model may rule on them, then somebody is asked, and what was
- * answered is remembered. Silence, failure and what nobody understands are deny.
+ * Decides on concerns that are not yet approved: a model may rule on them, then a user is asked, and the answer is
+ * remembered. Silence, failure and unknown answers count as deny.
  *
  * **Details**
  *
@@ -29,7 +29,7 @@ import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
 import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 import * as ShownText from "./ShownText.ts"
 
-// Messages for the model about a call that was not allowed: why, and what to do instead.
+// Messages for the model about a call that was not allowed: the reason and the alternatives.
 
 const noWayAround =
   "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
@@ -58,11 +58,11 @@ export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): s
 const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
   `BLOCKED: the user denied this (${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
 
-/** Nobody said anything. */
+/** The question was not answered. */
 const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
   `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
 
-/** Nobody can be asked. */
+/** No user can be asked. */
 const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
   `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
   (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
@@ -85,7 +85,7 @@ interface Request {
   readonly concerns: ReadonlyArray<Concern>
   /** Target of an approval, for concerns that name none of their own. */
   readonly target: Target
-  /** Finds the rules that an approval for good may be kept as; entries of the allow-list where there are none. */
+  /** Finds the rules that store a permanent approval. Without them, it is stored in the allow-list. */
   readonly offeredRules?:
     | ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>)
     | undefined
@@ -142,7 +142,7 @@ const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
   Array.from(new Map(concerns.map(({ target = whole }) => [formatEntry(target), target])).values())
 
-/** The prefix that an approval may be granted for, where it holds for all that is asked about. */
+/** The prefix that an approval may be granted for, if it covers every concern of the question. */
 const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined)
     ? concerns[0]?.prefix
@@ -151,7 +151,7 @@ const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined 
 const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
 const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
 
-/** Line ends of a file are none of its hidden characters. */
+/** CRLF line ends of a file do not count as hidden characters. */
 const showPreview = (preview: string): string => VisibleText.showLines(preview.replaceAll("\r\n", "\n"))
 
 const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
@@ -194,7 +194,7 @@ const buildQuestion = (
 const isJudged = (mode: Mode, presence: Presence): boolean =>
   mode === "smart" && (presence._tag === "Attended" || presence.judged)
 
-/** Decided without a question, and told to whoever reads the log. */
+/** Decides without a question and logs the decision. */
 const decideUnattended = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
     Effect.logWarning(
@@ -265,7 +265,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
           })
         )
 
-  /** The approver, or the prompt of whoever started the run. */
+  /** The approver, or the prompt of the program that started the run. */
   const present: Effect.Effect<Approver | undefined> =
     approver === undefined
       ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
@@ -324,7 +324,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
   const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
-    // Somebody may have approved it while this question waited.
+    // It may have been approved while this question waited.
     const concerns = selectUnapproved(request, place)
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
@@ -352,7 +352,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       open: ["pre_approval_request", buildFields],
       otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
     })
-    // The record of what led here, and what is asked about, is written before the wait.
+    // Writes the preceding record and the question before the wait.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
     const since = yield* Clock.currentTimeMillis

@@ -277,7 +277,7 @@ export const makeService = Effect.fnUntraced(function* (
   return make({ ...options, hooks, store, scanner, permissions })
 })
 
-/** {@link makeService} as the settings say; a prompt and a judge are used where they are provided. */
+/** {@link makeService} configured from the settings. Uses a prompt and a judge if they are provided. */
 export const fromSettings = Effect.fnUntraced(function* (options: {
   readonly yolo?: boolean | undefined
 }): Effect.fn.Return<Service, never, Hooks | Settings> {

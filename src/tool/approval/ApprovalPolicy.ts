@@ -30,14 +30,14 @@ export interface Call {
   readonly concerns?: ReadonlyArray<Concern> | undefined
   /** Scope of an approval "for this session"; the session's id when absent. */
   readonly sessionKey?: string | undefined
-  /** True when it runs in a container or on a machine of its own, where nothing is asked. */
+  /** True when it runs in a container or on a separate machine; no approval is then needed. */
   readonly contained?: boolean | undefined
   /**
    * True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked
    * about.
    */
   readonly isConfined?: boolean | undefined
-  /** Makes of what was found in it behind that wall what an undo does not cover; an undo covers nothing when absent. */
+  /** Selects the findings inside the sandbox that an undo does not cover; when absent, an undo covers nothing. */
   readonly uncovered?:
     | ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>)
     | undefined
@@ -88,7 +88,7 @@ export type Mode = ApprovalsMode
  */
 export interface Policy {
   readonly mode: Mode
-  /** Counts in place of `mode`, where it is given. */
+  /** Overrides `mode` when set. */
   readonly permissionMode?: PermissionMode | undefined
   /** Skips everything but the floor and the deny globs. */
   readonly yolo: boolean
@@ -96,7 +96,7 @@ export interface Policy {
   readonly deny: ReadonlyArray<string>
   /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
   readonly allow: ReadonlyArray<string>
-  /** Rule about commands that are not known to only read, where no wall stands around them. */
+  /** Rule for commands that are not known to only read and run without a sandbox. */
   readonly unknownCommands: "ask" | "allow"
   readonly timeout: Duration.Duration
 }

@@ -37,7 +37,7 @@ export interface ArgumentSnapshot {
   readonly isSame: (args: ToolArguments) => boolean
 }
 
-/** Of arguments that nobody can change on the way: no middleware of tools is there. Costs nothing. */
+/** For arguments that cannot change on the way, because there is no tool middleware. Costs nothing. */
 export const fixed: ArgumentSnapshot = { isSame: () => true }
 
 /** Of arguments that middleware gets to see. Those that cannot be compared count as changed. */
@@ -111,7 +111,7 @@ const checkNeedsApproval = (
       ? args
       : // The services that decoding needs were given to the tool's handlers; here it is asked for without them.
         yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
-    // A function of the contract `NeedsApprovalFunction`, whose parameters nobody knows at run time.
+    // A function of the contract `NeedsApprovalFunction`, whose parameters are unknown at run time.
     const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })
     return (Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer) !== false
   })

@@ -1,5 +1,5 @@
 /**
- * Parts of a tool call that have to be judged: its commands, and what it types into programs that run.
+ * The parts of a tool call to judge: its commands and the input that it types into running programs.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §19.7.
  */
@@ -22,7 +22,7 @@ export interface ApprovalTarget extends RunTexts {
   readonly verdict: Danger.Verdict
   /** Scope of an approval of the call: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
-  /** The prefix of its command that an approval may be granted for; undefined where it has none. */
+  /** The prefix of its command that an approval may be granted for, or undefined without one. */
   readonly prefix: () => Target | undefined
 }
 
@@ -56,7 +56,7 @@ const makeLineJudge =
     return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
   }
 
-/** The lines, with the directory where the call names one, and with the tool where it is not the terminal. */
+/** The lines, with the directory if the call names one, and with the tool unless it is the terminal. */
 const formatCommand = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
   const [directory] = selectTexts(args, ["workdir"])
   const text = lines.join("\n").trim()

@@ -1,6 +1,6 @@
 /**
- * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, somebody at the
- * other end of a messenger.
+ * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, a user of a
+ * messenger.
  *
  * **Example** (A queue for a messenger)
  *
@@ -33,7 +33,7 @@ export interface Approver {
   readonly order: "one at a time" | "all at once"
   /** Length of time that it may take; the setting `approvals.timeout` when absent. Silence is deny. */
   readonly timeout?: Duration.Duration | undefined
-  /** `undefined` is no answer. A failure is none either. */
+  /** `undefined` and a failure do not count as an answer. */
   readonly answer: (question: Question) => Effect.Effect<Reply | undefined, unknown>
 }
 
@@ -87,7 +87,7 @@ export interface PendingQueue {
   readonly waiting: (session: string) => ReadonlyArray<Question>
   /** Answers the oldest question of a session, or all; how many were answered. */
   readonly resolve: (session: string, reply: Reply, which: "oldest" | "all") => Effect.Effect<number>
-  /** A session starts anew: what waits is denied. */
+  /** Denies the waiting questions of a session that restarts. */
   readonly reset: (session: string) => Effect.Effect<number>
 }
 

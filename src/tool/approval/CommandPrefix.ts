@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A prefix stands for one simple command that is written out: no second command, no redirection, no variable, no
- * substitution, no assignment before the program, and nothing inside that runs another command. Only programs that are
- * known to have subcommands have one: shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`,
- * `xargs`, `find`, `ssh`) never do, nor do programs whose first argument is what they act on (`rm`). The program is
- * called by its bare name, and everything up to the end of the prefix stands there unquoted.
+ * A prefix matches one simple command that is written out: no second command, no redirection, no variable, no
+ * substitution, no assignment before the program, and nothing inside that runs another command. Only programs with
+ * known subcommands have a prefix. Shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`,
+ * `xargs`, `find`, `ssh`) never do, nor do programs whose first argument is the object they act on (`rm`). The program
+ * is called by its bare name, and everything up to the end of the prefix is unquoted.
  *
  * In `command_allowlist` a prefix is a glob of words and a last star, `git push *`. It covers single commands only,
  * while any other glob of an operator covers a line all of whose commands match it.
@@ -38,7 +38,7 @@ const groups = parseNames(`
   functions vm group account db migrate package dist-tag access owner team cache tool env
 `)
 
-/** Subcommands that run what stands behind them, or that change what later ones run. */
+/** Subcommands that run the words after them, or that change what later ones run. */
 const runners = parseNames(
   "exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api"
 )
@@ -70,7 +70,7 @@ const plainWord = /^[a-z][a-z0-9]*(?:[-_:.][a-z0-9]+)*$/i
 /** Characters that end a line or are not seen. */
 const control = new RegExp(String.raw`[\u0000-\u001f\u007f-\u009f]`)
 
-/** The only simple command of a line; undefined where there is more, or anything but words. */
+/** The only simple command of a line; undefined if there are more, or anything but words. */
 const parseSingleCommand = (line: string): Simple | undefined => {
   const text = line.trim()
   if (text.length > maxLength || control.test(text)) return undefined
@@ -89,7 +89,7 @@ const parseSingleCommand = (line: string): Simple | undefined => {
     : undefined
 }
 
-/** The prefix of a command line that may be granted, such as `git push`; undefined where none may be. */
+/** The prefix of a command line that may be granted, such as `git push`, or undefined if none may be. */
 export const findPrefix = (line: string): string | undefined => {
   const [program = "", verb = "", object = ""] = (parseSingleCommand(line)?.words ?? [])
     .slice(0, 3)
@@ -102,14 +102,14 @@ export const findPrefix = (line: string): string | undefined => {
   return plainWord.test(object) && !isRunner(object) ? `${program} ${verb} ${object}` : undefined
 }
 
-/** The glob of `command_allowlist` that stands for a prefix. */
+/** The glob of `command_allowlist` for a prefix. */
 export const toGlob = (prefix: string): string => `${prefix} *`
 
-/** The words of a glob that stands for a prefix; undefined for any other. */
+/** The words of a glob that represents a prefix; undefined for any other. */
 export const parseGlob = (glob: string): ReadonlyArray<string> | undefined =>
   /^[^\s*?]+(?: [^\s*?]+)* \*$/.test(glob) ? glob.slice(0, -2).split(" ") : undefined
 
-/** Dangers that come from elsewhere in the command than from what its program is for. */
+/** Dangers that are unrelated to the purpose of the command's program. */
 const hidden: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote code", "encoded payload", "unreadable"])
 /** Dangers of a command that runs or sets up another program than the one that it names. */
 const borrowed: ReadonlySet<Finding["family"]> = new Set(["inline code", "privilege", "configuration tampering"])

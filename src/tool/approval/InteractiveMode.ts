@@ -1,6 +1,6 @@
 /**
- * Presence of somebody who can be asked. Whoever starts a run for which nobody is (a child agent, a scheduled job, a
- * single query) says so, and what then happens to what needs an approval.
+ * True if a user can be asked. A run without a user (a child agent, a scheduled job, a single query) declares this, and
+ * how to treat calls that need an approval.
  *
  * **Example** (A job of the night)
  *
@@ -24,7 +24,7 @@ import * as InheritedLimits from "../../config/InheritedLimits.ts"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import { ToolContext } from "../ToolContext.ts"
 
-/** True when somebody is there who could be asked. */
+/** True if a user can be asked. */
 export type Presence =
   | { readonly _tag: "Attended" }
   | {
@@ -36,10 +36,10 @@ export type Presence =
       readonly judged: boolean
     }
 
-/** Somebody can be asked, as far as this fiber knows. */
+/** A user can be asked, as far as this fiber knows. */
 export const attended: Presence = { _tag: "Attended" }
 
-/** Nobody can. Without `judged`, no model decides in the user's place either. */
+/** No user can be asked. Without `judged`, no model decides in the user's place either. */
 export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence => ({
   _tag: "Unattended",
   who,
@@ -47,7 +47,9 @@ export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "den
   judged
 })
 
-/** The presence for what the fiber does; `Effect.provideService(InteractiveMode, unattended("child agent"))`. */
+/**
+ * The presence of a user for the current fiber; `Effect.provideService(InteractiveMode, unattended("child agent"))`.
+ */
 export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", {
   defaultValue: () => attended
 })
@@ -62,8 +64,8 @@ export const StartingSessions = Context.Reference<ReadonlyArray<string>>(
 )
 
 /**
- * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten
- * them. Nobody can be asked there; what was allowed unattended here is allowed there.
+ * Variables for the programs that a tool starts: the limits of this run, so that a nested `hermes` can only tighten
+ * them. No user can be asked there; calls that are allowed unattended here are allowed there.
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function* () {
   const current = yield* InheritedLimits.Current

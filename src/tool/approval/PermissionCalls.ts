@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A rule of `allow` lifts what detection finds in a command it stands for, as far as a prefix of the allow-list would;
- * that a tool may change things; that a path lies outside of the working tree; that a host is not approved. It does not
- * lift what a plugin or a scanner asks about, secrets, files that something runs later, settings of a repository, and
- * the way out of a sandbox.
+ * An `allow` rule lifts these concerns: findings in a command that it matches, as far as an allow-list prefix would;
+ * that a tool may change things; that a path is outside the working tree; that a host is not approved. It does not lift
+ * concerns of a plugin or a scanner, nor those about secrets, files that run later, repository settings and leaving a
+ * sandbox.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
@@ -32,7 +32,7 @@ export interface CallJudgement extends Permissions.Judgement {
 /** No rule decides. */
 export const undecided: CallJudgement = { denied: undefined, asked: undefined, allowed: undefined }
 
-/** Tools that only read, by name, where nothing is said of them. */
+/** Names of tools that only read, for tools without annotations. */
 const readers: ReadonlySet<string> = new Set([
   "read_file",
   "search_files",
@@ -127,7 +127,7 @@ const isHostAllowed = (rules: Permissions.RuleSet, host: string): boolean => {
   return allowed !== undefined && asked === undefined && denied === undefined
 }
 
-/** Rule that stands for a target of an approval; undefined for one that no rule names. */
+/** The rule that matches a target of an approval, or undefined if no rule can name it. */
 const formatRule = (tool: string, { kind, text }: Target): string | undefined => {
   switch (kind) {
     case "command":
@@ -147,7 +147,7 @@ const formatRule = (tool: string, { kind, text }: Target): string | undefined =>
   }
 }
 
-/** A call with what is asked about it. */
+/** A call with its open concerns. */
 interface AskedCall {
   readonly call: Call
   readonly target: ApprovalTarget
@@ -202,7 +202,7 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
   }
 }
 
-/** The answer of the rules to a question about hosts; undefined where they have none. */
+/** The answer of the rules to a question about hosts, or undefined if no rule answers. */
 export const judgeRequest = Effect.fnUntraced(function* (
   permissions: Permissions.Service,
   { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">

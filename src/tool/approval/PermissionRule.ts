@@ -14,10 +14,10 @@
  * | `mcp__github`, `mcp__github__*`, `mcp__github__search` | tools of a server, one of them |
  * | `execute_code` | every call of the tool; `*` is every tool, in `ask` and `deny` |
  *
- * A path is absolute, below `~`, or below the folder of the project. `*` and `?` stay inside of a name, `**` is any
- * number of folders. Where a rule refuses or asks, flags between its words do not matter (`git -C lib push` is
- * `git push`), and a word that only the machine knows may be any. Where it allows, a command is written out: by the
- * same name, without redirections to files and without variables.
+ * A path is absolute, below `~`, or below the project folder. `*` and `?` match within a name, `**` matches any number
+ * of folders. In `ask` and `deny` rules, flags between the words do not matter (`git -C lib push` is `git push`), and a
+ * word that is known only at run time matches any word. In `allow` rules, a command must be written out: by the same
+ * name, without redirections to files and without variables.
  *
  * Pure, never throws.
  *
@@ -41,7 +41,7 @@ import { type Command, toProgramName, listRedirectTargets } from "../danger/Comm
 /** Lists of rules. A rule of `deny` beats one of `ask`, and that one of `allow`. */
 export type List = "deny" | "ask" | "allow"
 
-/** Part of a tool's calls that a rule stands for. */
+/** The calls of a tool that a rule matches. */
 export type Pattern =
   | { readonly _tag: "Any" }
   | { readonly _tag: "Command"; readonly words: ReadonlyArray<string>; readonly isPrefix: boolean }
@@ -50,7 +50,7 @@ export type Pattern =
 
 /** A rule: a tool, and which of its calls. */
 export interface Rule {
-  /** As it stands in the file. */
+  /** The text as written in the file. */
   readonly text: string
   readonly tool: string
   readonly pattern: Pattern
@@ -60,7 +60,7 @@ export interface Rule {
 export const forms =
   "TOOL, terminal(COMMAND), terminal(WORDS:*), read_file(PATH), write_file(PATH), web(HOST) or mcp__SERVER__TOOL"
 
-/** Names that other agents have for what is meant here. */
+/** Names that other agents use for the same tools. */
 const foreign: Readonly<Record<string, string>> = {
   Bash: "terminal",
   Shell: "terminal",
@@ -111,7 +111,7 @@ const parsePattern = (tool: string, given: string): Result.Result<Pattern, strin
   return tool === "web" ? parseHostPattern(given) : failRule(`${tool} takes no pattern`)
 }
 
-/** Reads a rule of a list; the failure says what is wrong with it, and what is expected. */
+/** Reads a rule of a list. The failure states the error and the expected form. */
 export const parse = (given: string, list: List): Result.Result<Rule, string> => {
   const text = given.trim()
   if (text.length > longest) return failRule(`it has more than ${longest} characters`)
@@ -164,7 +164,7 @@ export interface PathBase {
   readonly home: string | undefined
 }
 
-/** An absolute path of what is written; undefined for one below a directory that is not known. */
+/** The absolute form of a path; undefined for one below an unknown directory. */
 export const toAbsolutePath = (given: string, { folder, home }: PathBase): string | undefined => {
   if (given === "~" || given.startsWith("~/"))
     return home === undefined ? undefined : normalizePath(`${home}/${given.slice(2)}`)
@@ -180,7 +180,7 @@ const toNamePattern = (glob: string): RegExp =>
     "u"
   )
 
-/** True when an absolute path is one that the glob stands for. */
+/** True when an absolute path matches the glob. */
 export const isPathMatch = (glob: string, base: PathBase, path: string): boolean => {
   const pattern = toAbsolutePath(glob, base)
   if (pattern === undefined) return false
@@ -201,7 +201,7 @@ export const isPathMatch = (glob: string, base: PathBase, path: string): boolean
   return places.has(parts.length)
 }
 
-/** True when a host, with its port where that is not a standard one, is one that the pattern stands for. */
+/** True when a host, with its port if it is not a standard one, matches the pattern. */
 export const isHostMatch = (
   { host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>,
   list: List,
@@ -218,7 +218,7 @@ export const isHostMatch = (
   return isBelow ? name.endsWith(`.${host}`) : name === host
 }
 
-/** Certainty that a command is one that a pattern stands for. */
+/** Certainty that a command matches a pattern. */
 export type Certainty = "no" | "perhaps" | "yes"
 
 const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean =>

@@ -7,10 +7,10 @@
  * may ask and deny; it allows once its folder is trusted. It is read once for a folder, so that a call cannot loosen
  * what holds for the next.
  *
- * A command line is refused or asked about when one of its commands is, wherever it stands (`cd x && …`, `env`,
- * `bash -c`, a pipe, a substitution); a command that may be meant, because a word of it is not known, is asked about.
- * It is allowed when each of its commands is allowed or known to only look. A path is also judged as what its links
- * lead to: one of the two refuses, both must be allowed.
+ * A command line is refused or asked about when one of its commands is, at any position (`cd x && …`, `env`, `bash -c`,
+ * a pipe, a substitution). A command that may match, because one of its words is unknown, is asked about. A line is
+ * allowed when each of its commands is allowed or known to only read. A path is judged as written and with its links
+ * resolved: one of the two refuses, both must be allowed.
  *
  * A rule that cannot be read allows nothing. In `deny` and `ask` it holds for every call that is not known to only
  * read.
@@ -34,8 +34,8 @@
  *
  * **Gotchas**
  *
- * Rules judge what a call says. What a script or a binary does, a sandbox decides. `search_files` is judged by the
- * folder that it searches, `web` by the address that is asked for.
+ * Rules judge the text of a call. A sandbox decides what a script or a binary may do. `search_files` is judged by the
+ * folder that it searches, `web` by the requested address.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals, walls).
  */
@@ -60,7 +60,7 @@ import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { List } from "./PermissionRule.ts"
 
-/** A rule, and where it stands. */
+/** A rule and its location. */
 export interface PlacedRule extends PermissionRule.Rule {
   readonly list: List
   /** The file and the line. */
@@ -89,7 +89,7 @@ export interface Service {
   readonly real: (path: string) => Effect.Effect<string>
   /** Value of `~`. */
   readonly home: string | undefined
-  /** Keeps approvals for good as rules; absent where nothing can be kept. */
+  /** Stores permanent approvals as rules; absent when nothing can be stored. */
   readonly kept?: KeptRules | undefined
 }
 
@@ -101,7 +101,7 @@ export interface KeptRules {
   readonly add: (rules: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** See {@link Service}; absent where nobody provides one. */
+/** See {@link Service}; absent by default. */
 export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", {
   defaultValue: () => undefined
 })
@@ -119,7 +119,7 @@ interface Subject {
   readonly commands: ReadonlyArray<Command>
   /** True when all of it is read, so that a rule may allow it. */
   readonly isClear: boolean
-  /** Each path by its spellings: as it is written, and where it leads to. */
+  /** Each path in all its spellings: as written, and with links resolved. */
   readonly reads: ReadonlyArray<ReadonlyArray<string>>
   readonly writes: ReadonlyArray<ReadonlyArray<string>>
   readonly hosts: ReadonlyArray<string>
@@ -134,7 +134,7 @@ export interface PermissionCall {
   /** Command lines for a shell, and texts that are typed into a program. */
   readonly lines: ReadonlyArray<string>
   readonly inputs: ReadonlyArray<string>
-  /** Files that it writes, where these do not stand in its arguments. */
+  /** Files that it writes and that are not named in its arguments. */
   readonly written: ReadonlyArray<string>
   readonly hosts: ReadonlyArray<string>
   readonly cwd: string
@@ -171,8 +171,8 @@ const setsCounters = ({ assignments, called, fields, program }: Command): boolea
   (program !== "read" || fields.every(({ text }) => text.startsWith("-") || counter.test(text)))
 
 /**
- * Finds the rule that lets all commands of a line run, of several the first. What a rule does not name has to look
- * only.
+ * Finds the rule that lets all commands of a line run; with several, the first. Commands that no rule names must only
+ * read.
  */
 const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: ReadLine): PlacedRule | undefined => {
   const isComputed = Reading.computesValues(line)
@@ -373,7 +373,7 @@ const readSection = Effect.fnUntraced(function* (
   return { rules, problems }
 })
 
-/** Rules of settings that stand in no file. */
+/** Rules of settings that come from no file. */
 export const fromSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
   Effect.map(
     readSection(permissions, {

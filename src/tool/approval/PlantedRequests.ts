@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * It is asked for the call that is served, once for a list of files. What skips questions keeps nothing.
+ * Asks once for a list of files, on behalf of the current call. Modes that skip questions do not keep any file.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls", "approvals").
  */

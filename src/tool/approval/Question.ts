@@ -1,5 +1,5 @@
 /**
- * A question to somebody who may allow a tool call, and what may come back.
+ * A question to a user who may allow a tool call, and the possible replies.
  *
  * Source: `hermes-llm.md` §19.7 (choices), `hermes-product.md` §1.10.
  */
@@ -12,8 +12,8 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Target } from "./AllowList.ts"
 
 /**
- * The port to a scanner of command lines: somebody outside who knows more ways to hide something in a command than
- * rules do.
+ * The port to a scanner of command lines: an external program that detects more hidden content in a command than rules
+ * do.
  *
  * Source: `hermes-llm.md` §19.7 (flow) and §19.8.
  */
@@ -22,7 +22,7 @@ export interface Scanner {
   readonly scan: (command: string) => Effect.Effect<ReadonlyArray<Concern>>
 }
 
-/** The scanner of a runtime; one that finds nothing where nobody provides another. */
+/** The scanner of a runtime. The default finds nothing. */
 export const ContentScanner = Context.Reference<Scanner>("hermes-effect/tool/approval/ContentScanner", {
   defaultValue: () => ({ scan: () => Effect.succeed([]) })
 })
@@ -45,9 +45,9 @@ export interface Concern {
   readonly preview?: string | undefined
   /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
-  /** Way in which the user allows it beforehand, for who reads why it was refused where no user can be asked. */
+  /** The way to allow it beforehand, shown with the refusal when no user can be asked. */
   readonly remedy?: string | undefined
-  /** True when a rule of `permissions.allow` that stands for the call lifts it. */
+  /** True when a matching rule of `permissions.allow` lifts it. */
   readonly isRuled?: boolean | undefined
 }
 
@@ -61,11 +61,11 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   readonly keys: ReadonlyArray<string>
   /** Ways in which the user allows it beforehand. */
   readonly remedies?: ReadonlyArray<string> | undefined
-  /** Difference that the call would make to files, where it is known. */
+  /** Difference that the call would make to files, if known. */
   readonly preview?: string | undefined
   /** Targets of an approval for the session or for good, and nothing else; without secrets. */
   readonly targets: ReadonlyArray<Target>
-  /** The prefix that `session` and `always` may be granted for instead of the targets, where it is offered. */
+  /** The prefix, if offered, that `session` and `always` may be granted for instead of the targets. */
   readonly prefix: Target | undefined
   /** Rules that `always` writes, in the place of entries of the allow-list. */
   readonly rules?: OfferedRules | undefined
@@ -76,7 +76,7 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
 export interface OfferedRules {
   /** File that they are written to. */
   readonly file: string
-  /** For the targets of the question; absent where no rule stands for them and nothing else. */
+  /** For exactly the targets of the question; absent if no rules match only them. */
   readonly exact?: ReadonlyArray<string> | undefined
   /** For its prefix. */
   readonly prefix?: ReadonlyArray<string> | undefined
@@ -89,8 +89,8 @@ const longestInLabel = 60
 export const showLine = (text: string): string => VisibleText.showLine(redactText(text))
 
 /**
- * Names a target in the label of an answer. A long command that the question shows is shortened; what the question
- * does not show, such as the directory of the command, is there whole.
+ * Names a target in the label of an answer. A long command that the question shows is shortened; parts that the
+ * question does not show, such as the directory of the command, are never shortened.
  */
 export const nameTarget = ({ text }: Target, command: string): string => {
   const isShown = command !== "" && text.length > longestInLabel && text.startsWith(command)
@@ -103,9 +103,7 @@ export const nameTarget = ({ text }: Target, command: string): string => {
 export interface Reply {
   readonly choice: Choice
   readonly reason?: string | undefined
-  /**
-   * True grants `session` and `always` for the prefix of the question; it counts for nothing where none was offered.
-   */
+  /** True grants `session` and `always` for the prefix of the question; ignored if no prefix was offered. */
   readonly prefix?: boolean | undefined
 }
 

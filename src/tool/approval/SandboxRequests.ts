@@ -1,14 +1,14 @@
 /**
- * Asks, while a tool call runs, for what it may not do: a host that is not listed, a host that a request is sent on to,
- * or its command without the wall around it. All take the way of every other approval, for the session of the call.
+ * Requests permission during a tool call for a host that is not listed, a host that a request is redirected to, or a
+ * command outside its sandbox. Each request is decided like every other approval, for the session of the call.
  *
  * **Details**
  *
- * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for
- * the prefix of the command (`git push`) where it has one, else for the command, once or for the session. What skips
- * questions (yolo, `approvals.mode: off`) opens no wall: nobody said that this may leave it. Where the bounds of the
- * run confine it (`ApprovalBounds`), nothing runs outside, and there is no question. It lets requests of the web tools
- * be sent on, as it lets them begin.
+ * A host is approved as a host (`host: example.com`), once, for the session or permanently. Running outside is approved
+ * for the prefix of the command (`git push`) if it has one, else for the command, once or for the session. Modes that
+ * skip questions (yolo, `approvals.mode: off`) do not open a sandbox, because they do not permit leaving it. If the
+ * bounds of the run confine it (`ApprovalBounds`), nothing runs outside, and there is no question. These modes do allow
+ * redirects of the web tools, as they allow the first request.
  *
  * **Gotchas**
  *
@@ -34,7 +34,7 @@ import * as EgressGate from "../fence/EgressGate.ts"
 import * as RepositorySettings from "../fence/RepositorySettings.ts"
 import { ToolContext } from "../ToolContext.ts"
 
-/** A call whose command is asked about, where another one is served: that of a process in the background. */
+/** The call to ask about when another call is running, for a process in the background. */
 interface Origin {
   readonly tool: string
   readonly args: ToolArguments

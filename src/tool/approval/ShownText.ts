@@ -38,7 +38,7 @@ export interface ShownCall {
 /** Shows a text of any number of lines. */
 export const showText = (text: string): string => VisibleText.showLines(redactText(text))
 
-/** True where a text is shown as it is, so that an approval of what is shown is one of the text. */
+/** True when a text is shown unchanged, so that approving the displayed text approves the text itself. */
 export const isShownWhole = (text: string): boolean => text.length <= mostOfCommand && showText(text) === text
 
 /** Programs whose operands are files that they change or delete, or a directory that the next command acts on. */
@@ -130,7 +130,7 @@ const hidesCode = (code: string, shown: string): boolean =>
   findNamedValues(code).some(canActOn) ||
   readCode(redactKeys(code)).join("\n") !== readCode(shown).join("\n")
 
-/** True where a command line, as it is shown, does not say what runs and what that acts on. */
+/** True when the displayed command line does not show what runs and what it acts on. */
 const hidesOperands = (line: string, shown: string): boolean => {
   const [given, withoutKeys, left] = [readCommands(line), readCommands(redactKeys(line)), readCommands(shown)]
   const words = countWords(given)
@@ -151,7 +151,7 @@ const hidesActs = (tool: string, command: string, shown: string): boolean => {
   return tool === "execute_code" ? hidesCode(command, shown) : hidesOperands(command, shown)
 }
 
-/** Shows a call: its command lines where it runs some (`kind`), else the tool with its arguments. */
+/** Shows a call: its command lines if it runs any (`kind`), else the tool with its arguments. */
 export const showCall = (tool: string, command: string, kind: Target["kind"]): ShownCall => {
   const isRun = kind === "command" || runningTools.has(tool)
   const most = isRun ? mostOfCommand : mostOfCall

@@ -1,5 +1,6 @@
 /**
- * Arguments of a tool call that are no JSON: what can be read out of them, and whether they were cut or are malformed.
+ * Tool call arguments that are not JSON: the values that can be read from them, and whether they were cut or are
+ * malformed.
  *
  * **Details**
  *
@@ -13,14 +14,14 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../../domain/Json.ts"
 
-// Values of another type than the one that a tool's schema wants, where there is no doubt what is meant: `"5"` for 5,
-// `"true"` for true, the JSON text of a list or an object for the value itself.
+// Values of another type than a tool's schema expects, if their meaning is unambiguous: `"5"` for 5, `"true"` for true,
+// the JSON text of a list or an object for the value itself.
 //
 // **Details**
 //
-// Only a text is ever taken for something else, only where the schema does not take texts, and only when it is exactly
-// that something. What is left alone is the tool's own Schema to refuse. Arguments without such a value are given back
-// as they are, the same object.
+// Only a text is converted, only if the schema does not accept texts, and only when it represents exactly the other
+// value. The tool's own Schema refuses the rest. Arguments without such a value are returned unchanged, as the same
+// object.
 //
 // Source: `hermes-product.md` §2.1, `ARCHITECTURE.md` §4.
 
@@ -121,7 +122,7 @@ const coerceText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<un
   return Option.none()
 }
 
-/** The same list or mapping where no member changes. */
+/** Returns the same list or mapping if no member changes. */
 const coerceList = (
   list: ReadonlyArray<unknown>,
   wanted: ReadonlyArray<Node>,
@@ -165,10 +166,10 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
   return given === undefined ? value : coerceMembers(given, listChoices(node, root), root, depth)
 }
 
-/** Values of another type than the one that a tool's schema wants, where there is no doubt what is meant. */
+/** Converts values of another type than a tool's schema expects, if their meaning is unambiguous. */
 export const coerce = <Args>(args: Args, schema: object): Args => {
   const root = toNode(schema)
-  // Members may have changed their types, towards those of the schema; the arguments were unknown before and are after.
+  // Members may have changed to the types of the schema; the type of the arguments stays unknown.
   return root === undefined ? args : (coerceValue(args, root, root, 0) as Args)
 }
 
@@ -216,7 +217,7 @@ const scanText = (text: string): Scan => {
   let inString = false
   let escaped = false
   const cleaned: Array<string> = []
-  /** Position of a comma that only white space has followed; -1 when there is none. */
+  /** Position of a comma that only white space has followed; -1 without such a comma. */
   let comma = -1
   for (const character of text) {
     if (inString) {
@@ -287,7 +288,7 @@ export const repair = (text: string): RepairResult => {
   return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
 }
 
-/** Reason why arguments cannot be read, in words for whoever wrote them. */
+/** Reason why arguments cannot be read, in words for the author of the arguments. */
 export const explainProblem = (params: unknown): string => {
   const repaired = typeof params === "string" ? repair(params) : undefined
   if (repaired?._tag === "Malformed") return repaired.reason

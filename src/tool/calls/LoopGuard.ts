@@ -142,7 +142,7 @@ export const make = (settings: Settings): LoopGuard => {
     exact.delete(key)
     tools.delete(name)
     if (!idempotent) {
-      // Something may have changed: what was read before may read differently now.
+      // Something may have changed, so earlier answers may be outdated.
       answers.clear()
       return fine
     }

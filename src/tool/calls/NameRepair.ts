@@ -12,7 +12,7 @@
  * - one tool can be meant, and no other;
  * - that tool is not destructive;
  * - the words are the same but for one, which is a plural or a misspelling of its counterpart. A word that is a verb,
- *   or that stands in the name of an offered tool, is no misspelling of another.
+ *   or that occurs in the name of an offered tool, is not a misspelling of another.
  *
  * Source: `hermes-llm.md` §13.2, changed by `ARCHITECTURE.md` §7 (name repair).
  */
@@ -21,7 +21,7 @@ import { ratio } from "../../domain/Similarity.ts"
 /** Least similarity of a name that is a typing error of another. */
 const cutoff = 0.7
 
-/** Words that say what a tool does. Two of them never stand for each other. */
+/** Words for the action of a tool. One never replaces another. */
 const verbs: ReadonlySet<string> = new Set(
   `abort accept access acknowledge act activate add adjust adopt advance aggregate alert allocate allow amend analyse
 analyze announce answer append apply approve archive ask assert assess assign associate attach audit authenticate
@@ -62,7 +62,7 @@ whitelist wipe withdraw wrap write zip zoom`.split(/\s+/)
 
 const isVerb = (word: string): boolean => verbs.has(word)
 
-/** Longest name that is compared; nobody means a tool by more. */
+/** Maximum length of a name that is compared. */
 const longestName = 128
 
 /** A tool that may be meant. */
@@ -85,7 +85,7 @@ const splitName = (name: string): Parts => {
 /** The name without case and separators. */
 const toKey = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "")
 
-/** The key and what is left of it without a trailing `tool`, which models add, once and twice. */
+/** The key, and the key without one or two trailing `tool`, which models add. */
 const listSpellings = (name: string): ReadonlyArray<string> => {
   const out = [toKey(name)]
   for (let round = 0; round < 2; round++) {
@@ -125,7 +125,7 @@ const toToolForms = (candidate: Candidate): ToolForms => {
   }
 }
 
-/** The only one of several; undefined when there are none or more. */
+/** The only element of a list; undefined unless there is exactly one. */
 const takeOnly = <A>(found: ReadonlyArray<A>): A | undefined => (found.length === 1 ? found[0] : undefined)
 
 /** The tool of the same name, written differently. A name with a server means that server's. */
@@ -175,7 +175,7 @@ const isMistyped = (
   for (const [index, word] of asked.entries()) {
     const other = meant[index] ?? ""
     if (word === other) continue
-    // A first word that nobody knows may be a verb, and so may the only one.
+    // An unknown first word may be a verb, and so may the only one.
     if (++slips > 1 || !isMisspelled(word, other, vocabulary) || (index === 0 && !isVerb(other))) return false
   }
   return true

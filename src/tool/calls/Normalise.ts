@@ -1,14 +1,14 @@
 /**
  * The tool calls of an answer as they will be stored and executed: names and arguments repaired, repeated calls left
- * out, delegations capped. What is stored equals what is executed.
+ * out, delegations capped. The stored calls equal the executed calls.
  *
  * **Details**
  *
- * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are no JSON
+ * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are not JSON
  * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`,
  * then calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were
- * cut makes the whole answer truncated: nothing of it is executed. What cannot be repaired stays as it is, and gets an
- * error result later.
+ * cut makes the whole answer truncated: none of its calls is executed. A call that cannot be repaired stays unchanged,
+ * and gets an error result later.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
@@ -37,7 +37,7 @@ interface Limits {
   readonly delegations: number
 }
 
-/** A call after a step, and what the step did. */
+/** The outcome of a step for one call. */
 type StepOutcome =
   | { readonly _tag: "Same" }
   | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
@@ -138,7 +138,10 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 
 const none: NormalisedCalls["notes"] = new Map()
 
-/** The arguments of a call that no model made, read and coerced as a model's are. What cannot be read stays. */
+/**
+ * The arguments of a call that was not made by a model, read and coerced like a model's. Unreadable arguments stay
+ * unchanged.
+ */
 export const readArguments = (name: string, params: unknown, tools: Snapshot): unknown => {
   const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
   const args = repaired?._tag === "Repaired" ? repaired.args : params

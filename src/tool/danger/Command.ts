@@ -1,6 +1,4 @@
-/**
- * A command as the rules see it: expanded, without its wrappers, with what flows into it.
- */
+/** A command as the rules see it: expanded, without its wrappers, with the commands that pipe into it. */
 import type { Terminator } from "../shell/ShellTree.ts"
 
 /** A word after expansion. */
@@ -42,7 +40,7 @@ export interface Command {
   /** Text of its standard input, when it is known. */
   readonly stdin: string | undefined
   readonly terminator: Terminator
-  /** The functions whose bodies it stands in. */
+  /** The functions whose bodies contain it. */
   readonly inside: ReadonlyArray<string>
   /** The directory that it runs in, when the line says so. */
   readonly cwd: string | undefined
@@ -79,7 +77,7 @@ export const selectOperands = (args: ReadonlyArray<string>): ReadonlyArray<strin
   ...args.slice(findOptionsEnd(args) + 1)
 ]
 
-/** True when one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
+/** True when a group of short flags contains one of the letters, or a long flag (also shortened) is present. */
 export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
   args.slice(0, findOptionsEnd(args)).some((flag) => {
     if (flag.length < 2 || !flag.startsWith("-")) return false
@@ -127,7 +125,7 @@ export const makeFinding = (family: Family, key: string): Finding => ({ family, 
 /** Something that never runs. */
 export const makeFloorFinding = (family: Family, key: string): Finding => ({ family, gravity: "floor", key })
 
-/** One rule: what it finds in one command. */
+/** One rule: returns its finding in one command. */
 export type Rule = (command: Command) => Finding | undefined
 
 /** Returns the paths that a command writes by redirection. */
@@ -148,7 +146,7 @@ export const parseNames = (words: string): ReadonlySet<string> => new Set(words.
 export const makeTable = <A>(rows: ReadonlyArray<readonly [names: string, value: A]>): ReadonlyMap<string, A> =>
   new Map(rows.flatMap(([names, value]) => names.split(" ").map((name) => [name, value] as const)))
 
-/** A danger by the name of a program and what its words say. */
+/** A danger defined by the name of a program and its words. */
 export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
 
 /** The first row that fits a command. */

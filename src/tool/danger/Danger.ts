@@ -1,5 +1,6 @@
 /**
- * Judges shell commands before they run: what they would destroy, send away, run or change, and what never runs at all.
+ * Judges shell commands before they run: what they would destroy, send away, run or change, and which of them never
+ * run.
  *
  * **Details**
  *
@@ -8,9 +9,9 @@
  * pipelines), and once more without its disguise of foreign letters. Rules look at commands, never at text, so that
  * prose which mentions a command (`git commit -m "rm -rf /"`) is no alarm.
  *
- * The **floor** is what no flag, mode or approval lifts: deletion of the root, a system directory or a home, file
- * systems and raw disks, fork bombs, killing every process, shutting down, and what cannot be read: quoting that does
- * not parse, nesting and expansion beyond every ordinary command.
+ * The **floor** cannot be lifted by any flag, mode or approval: deletion of the root, a system directory or a home,
+ * file systems and raw disks, fork bombs, killing every process, shutting down, and unreadable commands: quoting that
+ * does not parse, nesting and expansion beyond every ordinary command.
  *
  * Pure, never throws, and takes time linear in the text.
  *
@@ -58,7 +59,7 @@ const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu"
 
 const plain = /^[\t\n\r -~]*$/
 
-/** Normalises a command to what the eye takes it for; the text itself when it is plain ASCII. */
+/** Normalises a command to its visible form; returns the text itself when it is plain ASCII. */
 const removeDisguise = (text: string): string =>
   plain.test(text)
     ? text
@@ -93,8 +94,8 @@ export interface Verdict {
 export const maxLength = 131_072
 
 /**
- * Kinds of danger that no wall stops: to the working tree and its repository, and to what a command may reach
- * elsewhere.
+ * Kinds of danger that a sandbox does not prevent: to the working tree and its repository, and to remote systems that a
+ * command may reach.
  */
 const inside: ReadonlySet<Family> = new Set([
   "file destruction",

@@ -1,12 +1,11 @@
 /**
- * Shell scripts that programs are handed as text: behind a flag that runs it, in a variable or setting that names a
- * pager or an editor, in the code of another language, typed into another terminal. Each is judged as if it stood there
- * alone.
+ * Shell scripts that programs receive as text: behind a flag that runs it, in a variable or setting that names a pager
+ * or an editor, in the code of another language, typed into another terminal. Each is judged as a separate script.
  *
  * **Gotchas**
  *
- * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or
- * patterns ({@link isProse}) have none.
+ * One table for all programs: any text that may be a script is read as one. Programs whose arguments are prose or
+ * patterns ({@link isProse}) are excluded.
  */
 import { makeTable, type Command, type Field, toKnownField, parseNames } from "./Command.ts"
 import { joinFields } from "./WordExpansion.ts"
@@ -26,7 +25,7 @@ const textual = parseNames(`
 const gitProse =
   /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
 
-/** True for a program whose arguments are no commands, even where they read like some. */
+/** True for a program whose arguments are not commands, even if they look like commands. */
 export const isProse = ({ args, program }: Pick<Command, "args" | "program">): boolean =>
   textual.has(program) ||
   (program === "git" &&
@@ -57,7 +56,7 @@ const treeCall = new RegExp(
   "g"
 )
 
-/** Reads the shell commands in the code of another language, as far as they stand there in quotes. */
+/** Reads the quoted shell commands in the code of another language. */
 export const readCode = (code: string): ReadonlyArray<string> => [
   ...Array.from(code.matchAll(shellCall), ([, , command = ""]) => command),
   ...Array.from(code.matchAll(/(?:`|%x[({])([^`)}]{1,2000})/g), ([, command = ""]) => command),

@@ -69,7 +69,7 @@ export const classifyTerritory = (path: string, cwd?: string): "root" | "system"
 }
 
 /**
- * The expression of a pattern of a shell; undefined where it has none, or a class that is not closed, which matches
+ * The regular expression for a shell pattern; undefined if it has no wildcard, or an unclosed class, which matches
  * itself.
  */
 export const toGlobExpression = (pattern: string): RegExp | undefined => {

@@ -6,9 +6,9 @@
  *
  * Each program has a grammar of the exact flags and operands with which it only reads (`reading/`); a flag that the
  * grammar does not name, a shortened one included, is not known to read. A program is called by its bare name or from a
- * directory of the system. What surrounds it must be as plain: no file is written, no variable is set that a program
- * reads, no function is defined, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), no
- * argument comes from a place that only the machine knows where it could be a flag or the name of a secret.
+ * directory of the system. The rest of the line must be as plain: no file is written, no variable is set that a program
+ * reads, no function is defined, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), and no
+ * argument that is known only at run time could be a flag or the name of a secret.
  *
  * A variable counts with its value when the line sets it once, to words that are no flags. Otherwise the line may reach
  * a command with another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
@@ -33,7 +33,7 @@ import { hasWholeNames, scripted, isBelowDirectory } from "./reading/ScriptedPro
 import { builtins, findShellScript, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 
-/** Programs that show nothing of what is in a file. */
+/** Programs that do not show the contents of a file. */
 const blind = parseNames(`
   ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum
   b2sum cksum shasum echo printf test [ [[ cd pushd sleep seq command
@@ -68,7 +68,7 @@ const canShowSecret = (program: string, { args, cwd, fields, isAway, redirects }
   if (isAway) return true
   const inputs = redirects.filter(({ operator }) => operator.startsWith("<"))
   const paths = [...args.flatMap(listPathParts), ...inputs.map(({ target }) => target.text)]
-  // A pattern may stand for what its words do not say.
+  // A pattern may match paths that its words do not name.
   if (
     redirects.some(({ target }) => target.glob) ||
     fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))
@@ -156,7 +156,7 @@ const hasPlainWords = (program: string, command: Command): boolean => {
   )
 }
 
-/** True when a name that a script sets is none that a program reads, and its value names no secret. */
+/** True when no program reads the variable that a script sets, and its value does not name a secret. */
 const isPlainAssignment =
   (cwd: string | undefined) =>
   ([name, value]: readonly [string, string]): boolean =>
@@ -192,8 +192,8 @@ const hasPlainVariables = (program: string, { fields }: Command, isSettled: bool
 }
 
 /**
- * True of a shell that runs a script which only reads when it is read by itself: it has no variable of the line around
- * it. What the script says of the directory and of input is judged with that line, where its commands are too.
+ * True for a shell that runs a script which is read-only when judged by itself: it has no variable of the surrounding
+ * line. The directory and the input of the script are judged with that line, which includes the script's commands.
  */
 const runsReadingScript = (command: Command): boolean => {
   const script = findShellScript(command)
@@ -201,7 +201,7 @@ const runsReadingScript = (command: Command): boolean => {
   if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs"))
     return false
   const { commands, fault } = ScriptInterpreter.read(script, command.cwd)
-  // One level is enough for what is read every day, and keeps the work linear.
+  // One level is enough for everyday commands, and keeps the work linear.
   return (
     fault === undefined &&
     !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) &&
@@ -210,8 +210,8 @@ const runsReadingScript = (command: Command): boolean => {
 }
 
 /**
- * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that
- * variables have the values that were read from the line.
+ * True when a command is known to only read; its surroundings are judged separately. `isSettled` means that variables
+ * have the values that were read from the line.
  */
 const isLooking = (command: Command, isSettled: boolean): boolean => {
   const { assignments, called, cwd, wrappers } = command
@@ -225,7 +225,7 @@ const isLooking = (command: Command, isSettled: boolean): boolean => {
   if (isWrapping(program)) return isPlainWrapper(command)
   if (EmbeddedCommands.shells.has(program) && command.fields.length > 1) return runsReadingScript(command)
   if (!hasPlainVariables(program, command, isSettled) || !hasPlainWords(program, command)) return false
-  // Names from elsewhere may be those of any file, and may look like flags.
+  // Names from the input may name any file, and may look like flags.
   if (wrappers.includes("xargs"))
     return canTakeAnyWord(program) && (blind.has(program) || command.input.every(isBelowDirectory))
   return wrappers.every(isWrapping) || hasWholeNames(command)

@@ -1,10 +1,10 @@
 /**
- * From the text of a script to the commands that it would run: expanded, unwrapped, with what flows between them,
- * including the scripts inside it (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
+ * Reads from the text of a script the commands that it would run: expanded, unwrapped, with the data that flows between
+ * them, including nested scripts (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
  *
  * **Details**
  *
- * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is
+ * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. Exceeding a bound is
  * a `fault`, and the floor fails closed on it.
  */
 import { makeTable, type Command, type Field, hasFlag, toKnownField, selectOperands, type Redirect } from "./Command.ts"
@@ -15,7 +15,7 @@ import * as Tree from "../shell/ShellTree.ts"
 import { tidyPath } from "../fence/SensitivePaths.ts"
 import * as Wrappers from "./Wrappers.ts"
 
-/** Depth to which scripts stand in scripts, and programs run programs. */
+/** Maximum depth of scripts within scripts, and of programs that run programs. */
 const maxNesting = 10
 const maxGroups = 200
 
@@ -166,7 +166,7 @@ class Reader {
     return this.#budget >= 0
   }
 
-  /** Runs what cannot change the directory of what follows. */
+  /** Runs a part that cannot change the directory of later commands. */
   #apart<A>(run: () => A): A {
     const place = this.#place
     const out = run()
@@ -174,7 +174,7 @@ class Reader {
     return out
   }
 
-  /** A script that stands in another one as text. */
+  /** Reads a script that another one contains as text. */
   text(text: string, input: ReadonlyArray<Command>, stdin: string | undefined, trusted: boolean): void {
     if (this.#nesting >= maxNesting) {
       this.fault ??= "it nests too deeply"
@@ -189,7 +189,7 @@ class Reader {
     this.#nesting--
   }
 
-  /** Its commands, and what the last pipeline writes. */
+  /** Returns its commands, and the output of the last pipeline. */
   script(
     script: Tree.Script,
     input: ReadonlyArray<Command>,
@@ -271,7 +271,7 @@ class Reader {
   #loop(keyword: string, words: ReadonlyArray<Tree.Word>): void {
     const fields = words.slice(1).map((word) => WordExpansion.expandWhole(word, this.#scope))
     const name = fields[0]?.text
-    // Items are taken as one value; those that begin with a pattern or with what is not known could be anything.
+    // Items are treated as one value; those that begin with a pattern or an unknown part could be anything.
     const isOpen = fields
       .slice(2)
       .some(({ commands, glob, text, unknown }) => unknown || commands.length > 0 || (glob && /^[*?[]/.test(text)))
@@ -352,7 +352,7 @@ class Reader {
     return [name, value]
   }
 
-  /** A command and, below its wrappers, what it runs in the end. Answers what it writes. */
+  /** Reads a command and, below its wrappers, the command that finally runs. Returns its output. */
   #layers(
     fields: ReadonlyArray<Field>,
     rest: Omit<Command, "program" | "called" | "args" | "fields">

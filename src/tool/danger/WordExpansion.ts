@@ -16,7 +16,7 @@ export interface Scope {
   readonly words: Map<string, ReadonlyArray<string>>
 }
 
-/** Values that everybody knows. `~` stands for the home directory. */
+/** Well-known values. `~` represents the home directory. */
 const wellKnown = new Map([
   ["HOME", "~"],
   ["IFS", " \t\n"],

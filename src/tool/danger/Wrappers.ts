@@ -27,7 +27,7 @@ const selfRunning = parseNames("npx bunx pnpx uvx")
 /** Flags whose value is the next word. */
 const valued = /^(?:-[ugahpnCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
 const valuedOfSsh = /^-[BbcDEeFIiJLlmOopQRSWw]$/
-/** Flags of some of them that look like {@link valued} and are none. */
+/** Flags of some of them that look like {@link valued} but are not. */
 const alone: ReadonlyMap<string, RegExp> = new Map([
   ["sudo", /^-[sakn]$/],
   ["command", /^-p$/],

@@ -4,15 +4,15 @@
  *
  * **Details**
  *
- * A write inside of a working tree, of a directory for temporary files or of a root that the user named as safe needs
- * none. Paths that a command writes are not judged: where no wall stops it, every command that is not known to only
- * read is asked about.
+ * A write inside a working tree, a directory for temporary files or a root that the user named as safe does not need an
+ * approval. Paths that a command writes are not judged: without a sandbox, every command that is not known to only read
+ * is asked about.
  *
  * `package.json` and build files are left out on purpose: changing them is what a coding agent is for, and the command
  * that runs their scripts is judged when it is run.
  *
- * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed
- * by the caller, where it can.
+ * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary can write anywhere. The caller follows
+ * links when it can.
  */
 import { parseNames } from "../danger/Command.ts"
 import { isOwnSecretFile } from "../danger/PathClass.ts"
@@ -28,7 +28,7 @@ export interface Surroundings {
   /** Working trees and safe roots. */
   readonly roots: ReadonlyArray<string>
   readonly temporary: ReadonlyArray<string>
-  /** Value of `~`, where it is known. */
+  /** Value of `~`, if known. */
   readonly home: string | undefined
   readonly agentHomes: ReadonlyArray<string>
   /** Roots of the run that started this program: writes stay in one of them too. Absent for a program of the user's. */
@@ -43,7 +43,7 @@ const toHomePath = (path: string, home: string | undefined): string =>
 /** Reason to ask before a write to a place outside. */
 export const outside = "write outside of the working tree"
 
-/** Reason to ask before a write to an absolute path; undefined where none is needed. */
+/** Reason to ask before a write to an absolute path, or undefined if no question is needed. */
 export const judge = (path: string, places: Surroundings): string | undefined => {
   const isInside = (roots: ReadonlyArray<string>): boolean => roots.some((root) => isWithin(path, root))
   if (isInside(places.agentHomes)) return "write into the home directory of hermes"
@@ -90,7 +90,7 @@ export const listSecretReads = (line: string, places: Surroundings): ReadonlyArr
       if (isOwnSecretFile(given, command.cwd)) continue
       const path = toAbsolutePath(given, command.cwd, places)
       if (path !== undefined && isAgentSecret(path, places)) found.set(path, { path, reason })
-      // A path that stands in code, or behind something that only the machine knows.
+      // A path in code, or one that follows text known only at run time.
       const home = places.agentHomes.find((home) => given.includes(`${home}/`))
       if (home !== undefined && (path === undefined || interpreters.test(command.program)))
         found.set(home, { path: home, reason })

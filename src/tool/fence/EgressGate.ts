@@ -1,5 +1,5 @@
 /**
- * The one gate for what leaves this machine on behalf of a model: decides for a host whether it is reached, asked about
+ * The only gate for data that leaves this machine on behalf of a model: decides whether a host is reached, asked about
  * or refused.
  *
  * **Details**
@@ -7,14 +7,14 @@
  * A host is reached without a question where
  *
  * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of
- *   `permissions.allow` stands for it,
+ *   `permissions.allow` matches it,
  * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a
  *   redirect; child agents, which cannot ask, have the approvals of the sessions that started them,
  * - the address is one that the user typed in this conversation: that address and no other one of its host.
  *
- * Every other host is asked about in every permission mode but `yolo`, `plan` included; where no user can be asked it
- * is refused, in one line that says how to list it. `security.unknown_hosts: allow` opens the gate. The fences of
- * addresses (`Urls`) hold whatever it says.
+ * Every other host is asked about in every permission mode but `yolo`, including `plan`. If no user can be asked, it is
+ * refused with one line that explains how to list it. `security.unknown_hosts: allow` opens the gate. The fences of
+ * addresses (`Urls`) apply regardless of this setting.
  *
  * Doors: the addresses of `web_extract` and `vision_analyze`, every redirect that they follow, addresses that
  * `read_resource` of an MCP server is asked for, commands with `curl` and `wget` outside of a sandbox ({@link
@@ -107,17 +107,16 @@ export const findAddresses = (text: string): ReadonlyArray<string> =>
   })
 
 /**
- * Addresses that the user typed in this conversation, in canonical form. Whoever takes the user's messages provides
- * them; a model cannot add to them.
+ * Addresses that the user typed in this conversation, in canonical form. The code that receives the user's messages
+ * provides them; a model cannot add to them.
  */
 export const TypedAddresses = Context.Reference<ReadonlySet<string>>("hermes-effect/tool/fence/TypedAddresses", {
   defaultValue: () => new Set()
 })
 
 /**
- * Decides whether the tool call that is served may reach a host that its arguments do not name: rules of `permissions`
- * first, then the list (`isListed`), what was approved before, and the user. Absent outside of a tool call, where
- * nobody is asked.
+ * Decides whether the current tool call may reach a host that its arguments do not name: rules of `permissions` first,
+ * then the list (`isListed`), earlier approvals, and the user. Absent outside a tool call; no user is asked then.
  */
 export const FurtherHosts = Context.Reference<
   ((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined

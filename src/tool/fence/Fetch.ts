@@ -26,7 +26,7 @@ interface ReceivedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** The body is longer than what was kept of it. */
+  /** True when the body is longer than its stored part. */
   readonly truncated: boolean
 }
 
@@ -59,7 +59,7 @@ const pinnedTransport: Send = {
     })
 }
 
-/** The port to the network; the addresses of this machine's own where nobody else is provided. */
+/** The port to the network. The default uses the addresses of this machine. */
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", {
   defaultValue: () => pinnedTransport
 })
@@ -178,7 +178,7 @@ const decodeText = (type: string, body: Uint8Array): string => {
   try {
     return new TextDecoder(detectCharset(type, body)).decode(body)
   } catch {
-    // A character set that nobody knows.
+    // The character set is unknown.
     return new TextDecoder().decode(body)
   }
 }

@@ -65,7 +65,7 @@ const others = parseNames(
 )
 const appending = parseNames("xargs parallel")
 
-/** The address that `curl` and its like are given, as it is written; undefined where there is not exactly one. */
+/** The address argument of `curl` and similar programs, as written; undefined unless there is exactly one. */
 const readAddress = ({ args }: Command, { long, longValued, short, shortValued }: Client): string | undefined => {
   const found: Array<string> = []
   for (let index = 0; index < args.length; index++) {
@@ -142,8 +142,8 @@ export const findLineConcerns = (line: string): ReadonlyArray<Concern> => {
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
 
 /**
- * A `terminal` toolset: the hosts of its clients are asked about, where nothing stands around its commands. A sandbox
- * asks about every host that is reached, or was given the network by the settings.
+ * A `terminal` toolset that asks about the hosts of its network clients when commands run without a sandbox. A sandbox
+ * asks about every host that is reached, or the settings grant it the network.
  */
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
   Toolset.withConcerns(

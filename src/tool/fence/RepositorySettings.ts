@@ -1,14 +1,13 @@
 /**
- * Settings of repositories for which git runs a program where it only seems to look: file monitors, pagers, textconv,
- * filters, drivers of differences, includes, a hook for each refresh of the index. `git status` enters submodules,
+ * Settings of repositories that make git run a program in commands that appear to only read: file monitors, pagers,
+ * textconv, filters, diff drivers, includes, a hook for each refresh of the index. `git status` enters submodules,
  * whose settings count too.
  *
  * **Details**
  *
  * A repository is found as git finds it: from a directory upward, a `.git` directory or file, or a directory that is a
  * repository without a working tree. Its configuration is read without its sections: a key that runs a program in some
- * of them counts in all, so that no trick with the syntax hides one. What the user set for all repositories is the
- * user's own.
+ * of them counts in all, so that unusual syntax cannot hide it. The user's global settings are not judged.
  *
  * **Gotchas**
  *
@@ -23,7 +22,7 @@ import * as Path from "effect/Path"
 import type { Concern } from "../approval/Question.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 
-/** Keys of what git runs where it looks at files. An object format other than the usual one makes the index another. */
+/** Keys of programs that git runs when it reads files. An unusual object format changes the layout of the index. */
 const local = [
   "fsmonitor",
   "pager",
@@ -40,7 +39,7 @@ const local = [
   "alternaterefscommand",
   "objectformat"
 ]
-/** Keys of what it runs besides where it reaches other machines. */
+/** Keys of further programs that git runs when it contacts other machines. */
 const remote = ["sshcommand", "helper", "askpass", "gitproxy", "vcs", "uploadpack", "receivepack", "proxy"]
 
 const makeKeyPattern = (names: ReadonlyArray<string>): RegExp =>
@@ -55,7 +54,7 @@ const isHarmless = (name: string, value = ""): boolean =>
   (name === "objectformat" && /^sha1\s*$/i.test(value)) ||
   /^"?git-lfs (?:clean|smudge|filter-process)\b[^;&|$`\n]*$/.test(value)
 
-/** The key of a configuration that runs a program, by a command that looks or by any; undefined where there is none. */
+/** The key of a configuration that runs a program, by a command that reads or by any; undefined without such a key. */
 export const findProgramKey = (config: string, by: keyof typeof keys): string | undefined => {
   const text = config.replaceAll("\r", "")
   const found = Array.from(text.matchAll(keys[by])).find(
@@ -94,7 +93,7 @@ export const readSubmodules = (index: Uint8Array): ReadonlyArray<string> | undef
     }
     const end = index.indexOf(0, name)
     if (end === -1) return undefined
-    // Only the compressed form needs the text of what is no submodule.
+    // Only the compressed form needs the text of entries that are not submodules.
     if (version === 4) last = last.slice(0, last.length - kept) + decodeRange(name, end)
     if (isLink) found.push(version === 4 ? last : decodeRange(name, end))
     at = version === 4 ? end + 1 : at + Math.floor((end - at + 8) / 8) * 8

@@ -1,12 +1,12 @@
 /**
- * The external scanner of commands (Tirith), when it is installed: it knows homographs, poisoned pipes and other things
- * that no rule of ours looks for. Its findings are concerns that somebody may approve, for once or for the session.
+ * The external scanner of commands (Tirith), if installed. It detects homographs, poisoned pipes and other patterns
+ * that the built-in rules do not cover. Its findings are concerns that a user may approve once or for the session.
  *
  * **Details**
  *
- * The exit code decides: 0 allows, 1 blocks, 2 warns; what it prints only adds names. A scanner that fails, takes too
- * long or answers something else allows or raises a concern, as `security.tirith_fail_open` says; after three failures
- * in a row it is not asked again. A machine without it is never told.
+ * The exit code decides: 0 allows, 1 blocks, 2 warns; the output only adds names. If a scanner fails, times out or
+ * returns another code, `security.tirith_fail_open` decides whether the command is allowed or a concern is raised;
+ * after three failures in a row it is not asked again. On a machine without it, no notice is shown.
  *
  * Source: `hermes-llm.md` §19.8.
  */
@@ -47,7 +47,7 @@ const readFindingName = (finding: unknown): string | undefined => {
   return typeof name === "string" ? withoutControls(name).slice(0, 80) : undefined
 }
 
-/** The concerns of an exit code and what was printed; undefined when neither says anything. */
+/** The concerns from an exit code and the output; undefined when neither is conclusive. */
 export const parseConcerns = (exitCode: number, printed: string): ReadonlyArray<Concern> | undefined => {
   if (exitCode === 0) return []
   if (exitCode !== 1 && exitCode !== 2) return undefined

@@ -31,14 +31,14 @@ export const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\
 const startupFile = new RegExp(
   String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/|environment\.d\/|plasma-workspace\/)|local\/share\/(?:applications|systemd|dbus-1)\/|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs|tmux\.conf)`
 )
-/** Directories of programs that are found before those of the system. */
+/** Directories of programs that precede the system's directories on `PATH`. */
 const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|\.bun\/|go\/)?bin(?:\/|$)`)
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
 const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/)`)
-/** Files of git from which it runs commands; those of other tools are a table that the sandbox shares. */
+/** Files of git that contain commands to run; the sandbox shares a table of such files of other tools. */
 const repositoryHooks = /(?:^|\/)\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)/
 
-/** A place from which something runs later without a question, whoever wrote it there. */
+/** A place from which something runs later without a question, regardless of who wrote it. */
 export const describeLaterRun = (path: string): string | undefined => {
   const tidied = tidyPath(path).toLowerCase()
   if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
@@ -79,7 +79,7 @@ export const credentialFiles = [
   ".vault-token"
 ]
 
-/** A file of variables; {@link environmentTemplate} are none. */
+/** A file of variables, unless it is an {@link environmentTemplate}. */
 const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
 const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
 const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/

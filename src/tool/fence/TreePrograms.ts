@@ -1,12 +1,11 @@
 /**
- * Programs of the working tree that a command which only reads would start instead of those of the system: a launcher
+ * Programs of the working tree that a read-only command would start instead of the system's programs: a launcher
  * (`npx`) or the user put a directory of the tree on `PATH`, and a file of that directory has the name of the program.
  *
  * **Details**
  *
- * Entries of `PATH` are looked through in their order up to the last one that is in the tree, so that nothing is read
- * where no entry is. The first that has a file of the name counts; one that cannot be looked at counts as one that has
- * it.
+ * Searches the entries of `PATH` in order, up to the last one in the tree, so that nothing is read if the tree has no
+ * entry. The first entry with a file of that name counts; an entry that cannot be read counts as one that has it.
  *
  * **Gotchas**
  *
@@ -26,7 +25,7 @@ export interface Surroundings {
   /** The working tree, by each of its names. */
   readonly trees: ReadonlyArray<string>
   readonly searchPath: string | undefined
-  /** The home directory, where it is known. */
+  /** The home directory, if known. */
   readonly home: string | undefined
 }
 

@@ -25,7 +25,7 @@ const [maxRounds, maxChars] = [4, 16_384]
 
 const decodeLatin1 = (bytes: Uint8Array): string => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")
 
-/** Takes one layer of percent-encoding away; what is not one stays. */
+/** Decodes one layer of percent-encoding; other text is unchanged. */
 const decodePercent = (text: string): string =>
   text.replace(/(?:%[0-9a-f]{2})+/gi, (codes) => {
     const bytes = Uint8Array.from(codes.slice(1).split("%"), (code) => Number.parseInt(code, 16))
@@ -61,9 +61,7 @@ const decodeBase64 = (word: string): ReadonlyArray<string> =>
     return decoded._tag === "Some" ? [decodeLatin1(decoded.value)] : []
   })
 
-/**
- * The readable texts that words of base64 and hexadecimal stand for. A slash separates words, or is a letter of base64.
- */
+/** The readable texts that base64 and hexadecimal words encode. A slash separates words, or is a letter of base64. */
 const decodeWords = (text: string): ReadonlyArray<string> =>
   [...(text.includes("/") ? (text.match(/[\w+/-]+/g) ?? []) : []), ...(text.match(/[\w+-]+/g) ?? [])]
     .filter((word) => word.length >= shortestWord)

@@ -1,16 +1,15 @@
 /**
- * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has
- * now; whoever connects uses exactly those, so that a name that changes its mind afterwards (DNS rebinding) gains
- * nothing, and every redirect is admitted anew.
+ * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name
+ * resolves to now. The client connects to exactly those, so that a name that changes afterwards (DNS rebinding) gains
+ * nothing, and every redirect is admitted again.
  *
  * **Details**
  *
- * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is
- * allowed. Private, loopback, link-local, reserved and multicast addresses are refused unless
- * {@link Policy.allowPrivate} says otherwise; one such address among the answers of a name refuses the URL. A name that
- * cannot be resolved is refused. URLs that carry a secret are refused too, encoded ones included (`UrlSecrets`): what
- * leaves in an address ends in somebody's log. Which of the hosts that are left need an approval is decided by
- * `EgressGate`.
+ * http and https only, with a host. Addresses that provide credentials of cloud machines are always refused. Private,
+ * loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} allows them;
+ * one such address among the answers for a name refuses the URL. A name that cannot be resolved is refused. URLs that
+ * contain a secret, even encoded, are refused too (`UrlSecrets`), because servers log the addresses they receive.
+ * `EgressGate` decides which of the remaining hosts need an approval.
  *
  * **Example** (What a model may not reach)
  *
@@ -102,7 +101,7 @@ const classifyIpv4 = (bytes: Bytes): AddressKind => {
   const [a = 0, b = 0, c = 0, d = 0] = bytes
   if (a === 169 && b === 254) return "metadata"
   if (a === 100 && b === 100 && c === 100 && d === 200) return "metadata"
-  // Azure's platform address, and the one of Oracle's classic machines.
+  // The platform address of Azure, and the address of Oracle's classic machines.
   if ((a === 168 && b === 63 && c === 129 && d === 16) || (a === 192 && b === 0 && c === 0 && d === 192))
     return "metadata"
   if (a === 198 && (b === 18 || b === 19)) return "benchmark"
@@ -122,7 +121,7 @@ const classifyIpv4 = (bytes: Bytes): AddressKind => {
 const hasPrefix = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)
 const isZero = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(from, to).every((byte) => byte === 0)
 
-/** The IPv4 address that an IPv6 address stands for: mapped, translated, tunnelled. */
+/** The IPv4 address that an IPv6 address embeds: mapped, translated, tunnelled. */
 const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
   const low = bytes.slice(12)
   if (isZero(bytes, 0, 10) && (hasPrefix(bytes.slice(10), 0xff, 0xff) || isZero(bytes, 10, 12))) {
@@ -154,7 +153,7 @@ const classifyIpv6 = (bytes: Bytes): AddressKind => {
   return isGlobal && !isReserved ? "public" : "private"
 }
 
-/** The kind of an address; undefined when the text is none. */
+/** The kind of an address; undefined when the text is not an address. */
 export const classifyAddress = (text: string): AddressKind | undefined => {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text
   const four = bare.includes(":") ? undefined : parseIpv4(bare)
@@ -163,7 +162,7 @@ export const classifyAddress = (text: string): AddressKind | undefined => {
   return six === undefined ? undefined : classifyIpv6(six)
 }
 
-/** A URL that is not reached. `message` says why and what to do, for the model. */
+/** A URL that is not reached. `message` states the reason and the remedy, for the model. */
 export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
   /** Without secrets. */
   url: Schema.String,
@@ -179,7 +178,7 @@ export interface Resolve {
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>, unknown>
 }
 
-/** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
+/** The port to name resolution. The default is this machine's resolver, including its hosts file. */
 export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", {
   defaultValue: () => ({ resolve: resolveAddresses })
 })
@@ -198,7 +197,7 @@ export interface Policy {
   readonly hosts: ReadonlyArray<string>
 }
 
-/** Nothing private, and no host that nobody approved. */
+/** Allows no private addresses and no unapproved hosts. */
 export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "ask", hosts: [] }
 
 /** A URL that may be reached at these addresses and no others. */
@@ -236,7 +235,9 @@ const makeBlocked = (url: string, reason: string): UrlBlocked =>
 
 const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
-/** The host of a URL, with its port where that is not the one of its scheme; what an approval for a host holds for. */
+/**
+ * The host of a URL, with its port unless it is the default of the scheme. An approval for a host holds for this text.
+ */
 export const formatHost = (url: URL): string => (url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`)
 
 /** Judges a URL by its text; gives the URL and its host when nothing is wrong. */

@@ -1,7 +1,7 @@
 /**
- * Flags of programs that look at files and texts. What is left out writes a file (`sort -o`, `tree -o`, `file -C`),
- * runs a program (`sort --compress-program`, `rg --pre`, `diff -l`), changes a file's times (`file -p`) or has another
- * meaning on another system.
+ * Flags of programs that read files and texts. Omitted flags write a file (`sort -o`, `tree -o`, `file -C`), run a
+ * program (`sort --compress-program`, `rg --pre`, `diff -l`), change a file's times (`file -p`) or have another meaning
+ * on another system.
  */
 import { makeTable } from "../Command.ts"
 import { type Grammar, makeGrammar } from "./FlagGrammar.ts"
@@ -166,7 +166,7 @@ export const filePrograms = makeTable<Grammar>([
   ["grep egrep fgrep", makeFileGrammar(grep)],
   ["rg", makeGrammar(ripgrep)],
   ["jq", makeFileGrammar(jq)],
-  // Two programs have this name, and what is a value to one may be a flag to the other.
+  // Two programs have this name, and a value for one may be a flag for the other.
   [
     "yq",
     makeGrammar(`

@@ -33,8 +33,8 @@ export interface Words {
 }
 
 /**
- * Kinds of operands: any, none, or one at most that stands behind the flags, because a second one would be written. An
- * expression has to match each of them.
+ * Kinds of operands: any, none, or at most one after the flags, because a second one would be written. Each operand has
+ * to match an expression.
  */
 type Operands = "any" | "none" | "one" | RegExp
 
@@ -197,7 +197,7 @@ const hasOperands = ({ operands: kind }: Grammar, { isMixed, operands }: Words):
   return operands.every(({ glob, text, unknown }) => !glob && !unknown && kind.test(text))
 }
 
-/** Reads the words of a command whose flags and operands are those of a grammar; undefined for any other. */
+/** Reads the words of a command whose flags and operands match a grammar; undefined for any other. */
 export const matchCommand = (grammar: Grammar, command: Command, fields = command.fields): Words | undefined => {
   const words = readWords(grammar, fields)
   return words !== undefined && hasOperands(grammar, words) && grammar.check?.(words, command) !== false

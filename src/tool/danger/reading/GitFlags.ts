@@ -1,7 +1,6 @@
 /**
- * Flags of the subcommands of git that look at a repository. What is left out writes a file (`--output`), runs a
- * program (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edits (`config -e`) or changes
- * references.
+ * Flags of the subcommands of git that read a repository. Omitted flags write a file (`--output`), run a program
+ * (`--ext-diff`, `--textconv`, `--open-files-in-pager`, `--show-signature`), edit (`config -e`) or change references.
  *
  * **Gotchas**
  *

@@ -1,7 +1,7 @@
 /**
- * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes
- * something (`date -s`, `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`,
- * `pip --index-url`, `ss -r`, `ss HOST`) or writes (`pip --log`).
+ * Flags of programs that inspect the machine, its services and its installed packages. Omitted flags and operands
+ * change something (`date -s`, `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reach another machine
+ * (`systemctl -H`, `pip --index-url`, `ss -r`, `ss HOST`) or write (`pip --log`).
  *
  * **Gotchas**
  *

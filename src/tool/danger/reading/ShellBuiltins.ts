@@ -71,7 +71,7 @@ export const tests = makeTable<(command: Command) => boolean>([
   ["[[", ({ args }) => !args.some((arg) => /^-(?:v|R|eq|ne|lt|le|gt|ge)$/.test(arg))]
 ])
 
-/** Flags of what runs the rest of its words, which are judged on their own. */
+/** Flags of programs that run the rest of their words, which are judged separately. */
 const wrapping = makeTable<Grammar>([
   ["time", makeGrammar("-p")],
   ["timeout", makeGrammar("-v -k= -s= --foreground --preserve-status --verbose --kill-after= --signal=")],
@@ -95,7 +95,7 @@ export const isWrapping = (program: string): boolean => wrapping.has(program)
 export const isPlainWrapper = ({ called, fields, program }: Command): boolean => {
   const grammar = wrapping.get(program)
   if (grammar === undefined) return false
-  // The program of this name can write a file; that of the shell knows one flag.
+  // The program of this name can write a file; the shell keyword accepts one flag.
   if (program === "time" && called.text !== "time") return false
   const own = countFlagWords(grammar, fields)
   if (own === undefined) return false
@@ -111,8 +111,8 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
 const scriptFlags = /^(?:(?:-[eux]+|-[eux]*o (?:pipefail|errexit|nounset)) )*-[eux]*c$/
 
 /**
- * Words that the plain shell of a system may read otherwise than bash does: a quote, a redirection or an end where that
- * has none.
+ * Syntax that the plain shell of a system may read differently from bash: a quote, a redirection or a terminator that
+ * it lacks.
  */
 const unlikeBash = /\$['"]|\[\[|[<>]\(|<<<|&>|\|&|;&|;;&/
 

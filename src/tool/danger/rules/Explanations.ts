@@ -3,9 +3,9 @@
  *
  * **Gotchas**
  *
- * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not
- * known to only read is asked about. What is found says what an approval of a prefix may not hold for, or what the name
- * of a program does not say: nothing explains `chmod`, `kill` or `sh -c`.
+ * The list need not be complete: a sandbox stops these commands; without one, every command that is not known to only
+ * read is asked about. A finding states what an approval of a prefix may not hold for, or what the name of a program
+ * does not reveal: `chmod`, `kill` and `sh -c` have no explanation.
  */
 import {
   makeFinding,
@@ -82,7 +82,7 @@ const findConfigurationChange: Rule = (command) => {
     : undefined
 }
 
-/** Programs that show nothing of what is in a file, or speak about it only. */
+/** Programs that do not show the contents of a file, or only describe it. */
 export const blind = parseNames(
   "ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git"
 )

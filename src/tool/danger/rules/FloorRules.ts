@@ -1,6 +1,6 @@
 /**
- * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and
- * raw disks, fork bombs, killing every process, shutting down.
+ * The floor, which no flag, mode or approval lifts: deletion of the root, a system directory or a home, file systems
+ * and raw disks, fork bombs, killing every process, shutting down.
  */
 import {
   makeFloorFinding,
@@ -84,7 +84,7 @@ const places = { root: "the root directory", system: "a system directory", home:
 
 const containers = /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/
 
-/** Deletes everything below a place that nobody can miss. In a container it is that container's. */
+/** Deletes everything below an essential directory. In a container, only the container's directory is affected. */
 const findTreeDeletion: Rule = (command) => {
   const { args, cwd, fields, program, wrappers } = command
   if (!deleters.has(program)) return undefined

@@ -1,6 +1,6 @@
 /**
- * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in
- * databases; and what is published.
+ * Losses that a sandbox does not prevent: of files of the working tree, uncommitted work, history of repositories, data
+ * in databases; and publication.
  */
 import {
   makeFinding,
@@ -63,7 +63,7 @@ const findEmptying: Rule = ({ args, fields, program }) => {
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
-/** The subcommand of git and what follows it. */
+/** The subcommand of git and the words after it. */
 export const readGitSubcommand = (args: ReadonlyArray<string>): string => {
   let index = 0
   while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
@@ -186,7 +186,7 @@ const clouds =
 const removing =
   /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
 
-/** Removal of what runs elsewhere: in a cloud, a cluster, a container engine. */
+/** Removal of remote resources: in a cloud, a cluster, a container engine. */
 const findRemoteRemoval: Rule = ({ args, program }) =>
   clouds.test(program) &&
   (selectOperands(args)
@@ -196,7 +196,7 @@ const findRemoteRemoval: Rule = ({ args, program }) =>
     ? makeFinding("container", "removal of what runs in containers, a cluster or a cloud")
     : undefined
 
-/** Losses of files and of what is not committed, which an undo may cover. */
+/** Losses of files and of uncommitted work, which an undo may cover. */
 export const losses: ReadonlyArray<Rule> = [findDeletion, findEmptying, makeRowRule(repositories, readGitSubcommand)]
 
 /** All losses. */
