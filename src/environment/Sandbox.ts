@@ -253,10 +253,12 @@ const buildSandbox = Effect.fnUntraced(
       temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
       planted: { take: watch.takeSetAside, keep: watch.keep }
     })
-    return { base, environment }
+    return { base, environment, forgetRules: Effect.andThen(forget, readOnly.forget) }
   },
   Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
 )
+
+type BuiltSandbox = Effect.Success<ReturnType<typeof buildSandbox>>
 
 /**
  * True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory,
@@ -276,9 +278,14 @@ const makeUntriedError = (reason: string): ConfigError =>
       "(ulimit -a, df) and start again, or set terminal.backend to local to run commands without a sandbox"
   })
 
-/** Runs a command behind the wall; fails with the reason where the wall does not stand. */
-const tryCommand = Effect.fnUntraced(
-  function* ({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
+/**
+ * True if bubblewrap found no place to mount at. A file of another program, such as a socket, was removed after it was
+ * listed; the next start lists the files again.
+ */
+const isFileGone = ({ reason }: NotBuilt): boolean => /^bwrap: Can't (?:create file at|mkdir parents for) /.test(reason)
+
+const runOnce = Effect.fnUntraced(
+  function* ({ environment: { spawner } }: BuiltSandbox, script: string, words: ReadonlyArray<string>) {
     const handle = yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" })
     )
@@ -292,6 +299,16 @@ const tryCommand = Effect.fnUntraced(
   Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
 )
 
+/**
+ * Runs a command in the sandbox; fails with the reason if the sandbox cannot be built. It is repeated with new rules if
+ * a file of another program was removed meanwhile.
+ */
+const tryCommand = (sandbox: BuiltSandbox, script: string, words: ReadonlyArray<string>) =>
+  runOnce(sandbox, script, words).pipe(
+    Effect.tapError(() => sandbox.forgetRules),
+    Effect.retry({ times: 3, while: isFileGone })
+  )
+
 /** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
 const trial = [
   `cat "$1" >/dev/null || exit`,
@@ -301,11 +318,12 @@ const trial = [
 
 /** Tries a wall from both sides, once for a machine. */
 const trySandbox = Effect.fnUntraced(
-  function* ({ base, environment }: Effect.Success<ReturnType<typeof buildSandbox>>) {
+  function* (sandbox: BuiltSandbox) {
+    const { base, environment } = sandbox
     const fs = yield* FileSystem.FileSystem
     const inside = yield* environment.files.makeTempFileScoped()
     yield* fs.writeFileString(`${base}/outside`, "hidden")
-    yield* tryCommand(environment, trial, [inside, `${base}/outside`])
+    yield* tryCommand(sandbox, trial, [inside, `${base}/outside`])
   },
   Effect.scoped,
   Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
@@ -337,8 +355,8 @@ export const make = (
   refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)
 ) =>
   buildSandbox(options).pipe(
+    Effect.tap((sandbox) => tryCommand(sandbox, "exit 0", [])),
     Effect.map(({ environment }) => environment),
-    Effect.tap((environment) => tryCommand(environment, "exit 0", [])),
     Effect.catchTag("NotBuilt", failWith(refused))
   )
 

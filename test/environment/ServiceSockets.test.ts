@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:net"
@@ -52,6 +53,41 @@ const client =
   "const c = require('net').connect(process.argv[1]); c.on('error', (e) => console.log(e.code)); c.on('data', (d) => console.log(String(d)))"
 
 describe("unix sockets", () => {
+  it.live.skipIf(!stands)(
+    "that are gone when the sandbox starts do not prevent its start",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* lastingDirectory
+        const other = join(home, "service")
+        mkdirSync(other)
+        const socket = join(other, "a.sock")
+        yield* listening(socket)
+        const inner = yield* ChildProcessSpawner
+        let starts = 0
+        const removing = makeSpawner((command) =>
+          Effect.suspend(() => {
+            if (command._tag === "StandardCommand" && command.args.includes(socket)) {
+              starts++
+              rmSync(other, { recursive: true, force: true })
+            }
+            return inner.spawn(command)
+          })
+        )
+        const layer = Sandbox.layer({
+          policy: "workspace-write",
+          network: "none",
+          home,
+          writable: [],
+          hidden: [],
+          shown: [],
+          hidesEnvFiles: true
+        })
+        yield* Layer.build(layer).pipe(Effect.provideService(ChildProcessSpawner, removing))
+        assert.strictEqual(starts, 1)
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+    { timeout: 60_000 }
+  )
+
   it.live.skipIf(!stands)(
     "of the machine are not reached, those of the working tree and of commands are",
     () =>
