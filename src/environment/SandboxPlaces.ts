@@ -142,7 +142,12 @@ export const makeRules = Effect.fnUntraced(function* (
       found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }]
     )
 
-  const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
+  type KnownRules = {
+    readonly until: number
+    readonly list: ReadonlyArray<Rule>
+    readonly sockets: ReadonlyArray<Rule>
+  }
+  const known = new Map<string, KnownRules>()
   const forget = Effect.sync(() => known.clear())
 
   const findProgram = Effect.flatMap(CurrentProgram, findProgramFiles)
@@ -201,7 +206,15 @@ export const makeRules = Effect.fnUntraced(function* (
     return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
+  /** Bubblewrap does not start with a rule for a socket that another program has removed. */
+  const areStillThere = (sockets: ReadonlyArray<Rule>) =>
+    Effect.map(
+      Effect.forEach(sockets, ({ path }) => Effect.orElseSucceed(fs.exists(path), () => false)),
+      (found) => found.every(Boolean)
+    )
+
   const collectRules = Effect.fnUntraced(function* (directory: string | undefined) {
+    const sockets = yield* coverSockets(directory)
     const lists = yield* Effect.all(
       [
         directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
@@ -212,14 +225,14 @@ export const makeRules = Effect.fnUntraced(function* (
         ),
         // Sockets of services: a container daemon's gives away the machine.
         Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
-        Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat()),
-        coverSockets(directory)
+        Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat())
       ],
       { concurrency: "unbounded" }
     )
-    const list = [...(yield* temporary).rules, ...lists.flat()]
+    const list = [...(yield* temporary).rules, ...lists.flat(), ...sockets]
     const { files } = yield* program
-    return sortRules([...list, ...(yield* SandboxProgram.findRules(files, list, options.writable))])
+    const programRules = yield* SandboxProgram.findRules(files, list, options.writable)
+    return { list: sortRules([...list, ...programRules]), sockets }
   }, Effect.provideContext(services))
 
   /** The life of a command that may make repositories and files that run later, until the scope ends. */
@@ -231,10 +244,10 @@ export const makeRules = Effect.fnUntraced(function* (
     const now = yield* Clock.currentTimeMillis
     const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
     const last = known.get(key)
-    if (last !== undefined && now < last.until) return last.list
-    const list = yield* collectRules(directory)
-    known.set(key, { until: now + rulesMillis, list })
-    return list
+    if (last !== undefined && now < last.until && (yield* areStillThere(last.sockets))) return last.list
+    const collected = yield* collectRules(directory)
+    known.set(key, { until: now + rulesMillis, ...collected })
+    return collected.list
   })
   const cacheVariables = Effect.map(Effect.flatMap(CallDirectory, findCaches), ({ variables }) => variables)
   return { cacheVariables, caughtUp, forget, rules, watch, whileRunning }

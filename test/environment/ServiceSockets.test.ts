@@ -89,6 +89,39 @@ describe("unix sockets", () => {
   )
 
   it.live.skipIf(!stands)(
+    "that go away between two commands do not prevent the second",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* lastingDirectory
+        const tree = join(home, "tree")
+        const other = join(home, "service")
+        mkdirSync(tree)
+        mkdirSync(other)
+        yield* listening(join(other, "a.sock"))
+        const layer = Sandbox.layer({
+          policy: "read-only",
+          network: "none",
+          home,
+          writable: [],
+          hidden: [],
+          shown: [],
+          hidesEnvFiles: true
+        })
+        const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
+        const command = ChildProcess.make("/bin/sh", ["-c", "echo ran; exec 2>&1"], { cwd: tree, env: {} })
+        const runCommand = spawner.spawn(command).pipe(
+          Effect.flatMap(({ all }) => Stream.mkString(Stream.decodeText(all))),
+          Effect.provideService(CallDirectory, tree),
+          Effect.scoped
+        )
+        assert.strictEqual(yield* runCommand, "ran\n")
+        rmSync(other, { recursive: true, force: true })
+        assert.strictEqual(yield* runCommand, "ran\n")
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+    { timeout: 60_000 }
+  )
+
+  it.live.skipIf(!stands)(
     "of the machine are not reached, those of the working tree and of commands are",
     () =>
       Effect.gen(function* () {
